@@ -1,0 +1,4 @@
+"""The only places that start processes, mount, speak netlink, enter namespaces or sleep.
+
+Imports model only. Tests: tests/unit/host.
+"""

@@ -1,0 +1,20 @@
+"""Blocking work off the loop, in a bounded set of threads."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="blocking")
+"""One set for the process: its only state is idle threads."""
+
+
+async def run(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Calls `work` in a thread. A cancelled caller does not stop it: the work must be short or idempotent."""
+    return await asyncio.get_running_loop().run_in_executor(_threads, functools.partial(work, *args, **kwargs))

@@ -1,0 +1,43 @@
+"""Owner of background tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class TaskOwner:
+    """Implements ports.tasks.Tasks: keeps every task, reports the ones that die, ends all at the close."""
+
+    def __init__(self, *, on_failure: Callable[[str, BaseException], None]) -> None:
+        self._on_failure = on_failure
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closing = False
+
+    def start(self, work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+        if self._closing:
+            work.close()
+            raise RuntimeError(f"task {name} started while stopping")
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+        return task
+
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            self._on_failure(task.get_name(), error)
+
+    async def close(self) -> None:
+        """Cancels and awaits every task."""
+        self._closing = True
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

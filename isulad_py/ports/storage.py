@@ -1,0 +1,100 @@
+"""What is kept on disk: records, image layers, root file systems of containers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from msgspec import Struct
+
+from isulad_py.model.ids import ChainId, ContainerId
+from isulad_py.model.stats import FilesystemUsage
+
+
+class StoredRecord(Struct, frozen=True, kw_only=True):
+    kind: str
+    key: str
+    payload: bytes
+
+
+class Records(Protocol):
+    """A versioned key-value table; the caller encodes. Writes of one key keep their order."""
+
+    async def put(self, kind: str, key: str, payload: bytes) -> None:
+        """Committed when this returns: it survives kill -9 of this process. ResourceExhausted when the disk is full,
+        with the former value intact."""
+        ...
+
+    async def delete(self, kind: str, key: str) -> None:
+        """Idempotent."""
+        ...
+
+    async def load(self, kind: str) -> list[StoredRecord]: ...
+
+    async def quarantine(self, kind: str, key: str, reason: str) -> None:
+        """Moves a record that cannot be read aside, with the reason; nothing is deleted."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class RootfsRequest(Struct, frozen=True, kw_only=True):
+    container_id: ContainerId
+    layers: tuple[ChainId, ...]
+    """Bottom first; all present in the layer store."""
+    mount_label: str = ""
+    quota_bytes: int = 0
+
+
+class RootFilesystems(Protocol):
+    """Writable layers over image layers."""
+
+    async def prepare(self, request: RootfsRequest) -> str:
+        """Makes the writable layer, mounts it and returns the mountpoint. Leaves nothing behind on failure."""
+        ...
+
+    async def remove(self, container_id: ContainerId) -> None:
+        """Unmounts and deletes. Idempotent; works from the id alone."""
+        ...
+
+    async def present(self) -> frozenset[ContainerId]: ...
+
+    async def mounted(self, container_id: ContainerId) -> bool: ...
+
+    async def remount(self, request: RootfsRequest) -> str:
+        """Mounts an existing writable layer again (after a reboot)."""
+        ...
+
+    async def usage(self, container_id: ContainerId) -> FilesystemUsage | None:
+        """Of the writable layer, as last measured in the background; None before the first measurement."""
+        ...
+
+    async def total_usage(self) -> FilesystemUsage:
+        """Of all writable layers together; its mountpoint exists."""
+        ...
+
+    def path_for(self, container_id: ContainerId) -> str:
+        """Where the container's root is mounted."""
+        ...
+
+
+class Layers(Protocol):
+    """Image layers by chain id: the engine's side. How a layer comes in is between `images` and `storage`."""
+
+    async def present(self) -> frozenset[ChainId]: ...
+
+    async def remove(self, chain_ids: Collection[ChainId]) -> None:
+        """Idempotent."""
+        ...
+
+    async def total_usage(self) -> FilesystemUsage: ...
+
+    async def view(self, key: str, chain_ids: tuple[ChainId, ...]) -> str:
+        """Mounts the layers read-only at a path named by `key` (image volumes); `release` ends it."""
+        ...
+
+    async def release(self, key: str) -> None:
+        """Idempotent."""
+        ...
+
+    async def views(self) -> frozenset[str]: ...

@@ -1,0 +1,4 @@
+"""aiohttp endpoints: health and metrics; exec, attach and port-forward.
+
+May import engine and below. Tests: tests/unit/streaming, tests/integration.
+"""

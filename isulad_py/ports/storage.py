@@ -17,6 +17,12 @@ class StoredRecord(Struct, frozen=True, kw_only=True):
     payload: bytes
 
 
+class QuarantinedRecord(StoredRecord, frozen=True, kw_only=True):
+    reason: str
+    at: int
+    """Nanoseconds since 1970."""
+
+
 class Records(Protocol):
     """A versioned key-value table; the caller encodes. Writes of one key keep their order."""
 
@@ -33,6 +39,10 @@ class Records(Protocol):
 
     async def quarantine(self, kind: str, key: str, reason: str) -> None:
         """Moves a record that cannot be read aside, with the reason; nothing is deleted."""
+        ...
+
+    async def quarantined(self) -> list[QuarantinedRecord]:
+        """What was moved aside, oldest first."""
         ...
 
     async def close(self) -> None: ...

@@ -47,3 +47,7 @@ class PodEnvironments(Protocol):
     async def ensure_cgroup(self, cgroup_path: str) -> None:
         """Makes the pod's cgroup in every hierarchy where it is missing."""
         ...
+
+    async def remove_cgroup(self, cgroup_path: str) -> None:
+        """Removes a cgroup that this engine made, in every hierarchy, once it is empty. Idempotent."""
+        ...

@@ -1,0 +1,139 @@
+"""Host paths that a container's configuration names (ports.hostfiles)."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from isulad_py.host import blocking, confined, files
+from isulad_py.model.container import Device, Identity, Mount
+from isulad_py.model.devices import HostDevice
+from isulad_py.model.errors import EngineError, InvalidInput
+
+PROFILE_LIMIT_BYTES: Final = 4 * 1024 * 1024
+MOST_DEVICES: Final = 10_000
+NOT_PASSED_ON: Final = frozenset({"pts", "shm", "fd", "mqueue", "console", ".lxc", ".lxd-mounts", ".udev"})
+"""Entries of /dev that every container has of its own."""
+
+
+class HostPaths:
+    """Implements ports.hostfiles.HostFiles."""
+
+    async def resolve_mounts(self, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
+        if not mounts:
+            return ()
+        return await blocking.run(lambda: tuple(_resolve_mount(i, mount) for i, mount in enumerate(mounts)))
+
+    async def resolve_devices(self, devices: Sequence[Device]) -> tuple[HostDevice, ...]:
+        if not devices:
+            return ()
+        return await blocking.run(
+            lambda: tuple(found for i, device in enumerate(devices) for found in _resolve_device(i, device))
+        )
+
+    async def all_devices(self) -> tuple[HostDevice, ...]:
+        return await blocking.run(lambda: tuple(_walk(Path("/dev"), "/dev", "rwm", skip=NOT_PASSED_ON)))
+
+    async def ensure_directories(self, rootfs: str, paths: Sequence[str], owner: Identity) -> None:
+        if paths:
+            await blocking.run(_ensure_directories, rootfs, tuple(paths), owner)
+
+    async def read_profile(self, path: str) -> bytes:
+        try:
+            return await blocking.run(files.read_limited, path, PROFILE_LIMIT_BYTES)
+        except EngineError as error:
+            raise InvalidInput(f"security_context.seccomp.localhost_ref: {error}") from error
+
+
+def _ensure_directories(rootfs: str, paths: tuple[str, ...], owner: Identity) -> None:
+    for path in paths:
+        confined.mkdir_in_root(rootfs, path, uid=owner.uid, gid=owner.gid)
+
+
+def _resolve_mount(index: int, mount: Mount) -> Mount:
+    if mount.image is not None:
+        return mount
+    field = f"config.mounts[{index}].host_path"
+    try:
+        real = os.path.realpath(mount.host_path, strict=True)
+    except FileNotFoundError as error:
+        raise InvalidInput(f"{field}: {mount.host_path} does not exist") from error
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{field}: {mount.host_path} cannot be resolved: {error}") from error
+    return msgspec.structs.replace(mount, host_path=real)
+
+
+def _resolve_device(index: int, device: Device) -> Iterator[HostDevice]:
+    field = f"config.devices[{index}].host_path"
+    permissions = device.permissions or "rwm"
+    if not set(permissions) <= set("rwm"):
+        raise InvalidInput(f"config.devices[{index}].permissions: {permissions} has letters other than r, w and m")
+    container_path = device.container_path or device.host_path
+    try:
+        real = Path(os.path.realpath(device.host_path, strict=True))
+        found = _device(real, container_path, permissions)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{field}: {device.host_path}: {error}") from error
+    if found is not None:
+        yield found
+        return
+    if not real.is_dir():
+        raise InvalidInput(f"{field}: {device.host_path} is neither a device nor a directory")
+    yield from _walk(real, container_path, permissions)
+
+
+def _device(path: Path, container_path: str, permissions: str) -> HostDevice | None:
+    """None for what is not a device node."""
+    status = path.lstat()
+    if stat.S_ISCHR(status.st_mode):
+        kind = "c"
+    elif stat.S_ISBLK(status.st_mode):
+        kind = "b"
+    else:
+        return None
+    return HostDevice(
+        container_path=container_path,
+        kind=kind,
+        major=os.major(status.st_rdev),
+        minor=os.minor(status.st_rdev),
+        mode=stat.S_IMODE(status.st_mode),
+        uid=status.st_uid,
+        gid=status.st_gid,
+        permissions=permissions,
+    )
+
+
+def _walk(
+    directory: Path, container_path: str, permissions: str, skip: frozenset[str] = frozenset()
+) -> Iterator[HostDevice]:
+    """Device nodes below a directory. What vanishes meanwhile is left out; links are not followed."""
+    count = 0
+    pending = [(directory, container_path)]
+    while pending:
+        here, shown = pending.pop()
+        for name in sorted(_names(here)):
+            if here == directory and name in skip:
+                continue
+            path, inside = here / name, f"{shown.rstrip('/')}/{name}"
+            try:
+                found = _device(path, inside, permissions)
+                is_directory = stat.S_ISDIR(path.lstat().st_mode)
+            except OSError:
+                continue
+            if is_directory:
+                pending.append((path, inside))
+            elif found is not None and count < MOST_DEVICES:
+                count += 1
+                yield found
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)  # noqa: PTH208 - names, not paths
+    except OSError:
+        return []

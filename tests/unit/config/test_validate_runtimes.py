@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from isulad_py.config.schema import Config, RuntimeEntry
+from isulad_py.config.validate_runtimes import check
+
+
+def test_an_entry_without_a_path_is_looked_up_by_its_name() -> None:
+    asked: list[str] = []
+
+    def find(name: str) -> str:
+        asked.append(name)
+        return name
+
+    assert list(check(Config(default_runtime="runsc", runtimes={"runsc": RuntimeEntry()}), find)) == []
+    assert asked == ["conmon", "runsc"]
+
+
+def test_handlers_may_name_built_in_runtimes() -> None:
+    assert list(check(Config(cri_runtimes={"fast": "crun"}), lambda name: name)) == []

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import pytest
+
+from isulad_py.config.schema import Config
+from isulad_py.config.validate_storage import check
+
+
+@pytest.mark.parametrize(
+    "host", ["docker.io", "localhost:5000", "[::1]:5000", "10.0.0.1", "http://m:80", "https://m/path"]
+)
+def test_mirrors_that_are_hosts(host: str) -> None:
+    assert list(check(Config(registry_mirrors=(host,)), lambda path: True)) == []
+
+
+def test_overlay_is_an_alias() -> None:
+    assert list(check(Config(storage_driver="overlay"), lambda path: True)) == []

@@ -11,9 +11,9 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -39,6 +39,7 @@ class Command(Struct, frozen=True, kw_only=True):
     limit_bytes: int = DEFAULT_LIMIT_BYTES
     """Of each output stream; what comes beyond is read and dropped, so that the program never blocks."""
     new_session: bool = False
+    """A session and a process group of its own: when it has to be ended, what it started is ended with it."""
 
 
 class Completed(Struct, frozen=True, kw_only=True):
@@ -60,8 +61,10 @@ class Completed(Struct, frozen=True, kw_only=True):
 class Child:
     """A started process: awaited, signalled, and never abandoned."""
 
-    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], *, leads_group: bool = False) -> None:
         self._popen = popen
+        self._leads_group = leads_group
+        self._ending = False
         self.pid = popen.pid
         self._loop = asyncio.get_running_loop()
         self._pidfd = os.pidfd_open(popen.pid)
@@ -71,6 +74,8 @@ class Child:
     def _on_end(self) -> None:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
+        if self._ending:
+            self._signal_group(signal.SIGKILL)  # before it is reaped: until then the group's number is its own
         code = self._popen.wait()
         if not self._ended.done():
             self._ended.set_result(code)
@@ -89,8 +94,16 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, number)
 
+    def _signal_group(self, number: int) -> None:
+        if self._leads_group:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
+
     async def end(self, grace_seconds: float) -> int:
-        """Terminate, wait, kill, reap."""
+        """Terminate, wait, kill, reap; a group that it leads goes with it."""
+        self._ending = True
+        if not self._ended.done():
+            self._signal_group(signal.SIGTERM)
         self.signal(signal.SIGTERM)
         try:
             async with asyncio.timeout(grace_seconds):
@@ -129,7 +142,7 @@ def start(
     except (OSError, ValueError) as error:
         raise HostFailure(f"cannot start {argv[0]}: {error}") from error
     try:
-        return Child(popen)
+        return Child(popen, leads_group=new_session)
     except BaseException:
         popen.kill()
         popen.wait()
@@ -209,11 +222,12 @@ class _Writer:
             self._fd = -1
 
 
-async def run(command: Command) -> Completed:
+async def run(command: Command, *, end: Callable[[Child], Coroutine[Any, Any, object]] | None = None) -> Completed:
     """Runs a program to its end and returns its output.
 
     Raises HostFailure when it cannot be started and DeadlineExceeded when its time is over; then, and when the caller
     is cancelled, it has been terminated, killed if need be, and reaped before this returns. A non-zero exit is a value.
+    `end` takes the place of terminate, grace, kill, reap where more than the program itself must be ended.
     """
     with contextlib.ExitStack() as stack:
         child, out, err = _start_piped(command, stack)
@@ -222,10 +236,10 @@ async def run(command: Command) -> Completed:
                 code = await child.wait()
                 await _drain(out, err)
         except TimeoutError as error:
-            await asyncio.shield(child.end(command.grace_seconds))
+            await _to_the_end(end(child) if end else child.end(command.grace_seconds))
             raise DeadlineExceeded(f"{command.argv[0]}: no end within {command.timeout_seconds} s") from error
         except BaseException:
-            await asyncio.shield(child.end(command.grace_seconds))
+            await _to_the_end(end(child) if end else child.end(command.grace_seconds))
             raise
         return Completed(
             argv=command.argv,
@@ -234,6 +248,20 @@ async def run(command: Command) -> Completed:
             stderr=err.value(),
             truncated=out.truncated or err.truncated,
         )
+
+
+async def _to_the_end(work: Coroutine[Any, Any, object]) -> None:
+    """Awaits `work` however often the caller is cancelled meanwhile; the cancellation comes after it."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    task.result()
 
 
 def _start_piped(command: Command, stack: contextlib.ExitStack) -> tuple[Child, _Reader, _Reader]:

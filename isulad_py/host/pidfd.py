@@ -1,0 +1,142 @@
+"""Processes that are not our children: told apart from later ones with the same number, awaited, signalled.
+
+A process is named by its number and its start time (clock ticks since boot, proc(5)); all that happens to it goes
+through a pidfd, which can never mean another process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from isulad_py.host.failures import translate
+
+_STATE: Final = 0
+_START_TIME: Final = 19
+"""Positions in /proc/<pid>/stat behind the command's name, which may itself hold blanks and brackets."""
+
+
+def start_time(pid: int) -> int:
+    """Ticks after boot at which the process started; 0 where there is none, or only a zombie."""
+    fields = _stat(pid)
+    if not fields or fields[_STATE] in {b"Z", b"X", b"x"}:
+        return 0
+    return int(fields[_START_TIME])
+
+
+def _stat(pid: int) -> list[bytes]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return text[text.rindex(b")") + 2 :].split()
+
+
+def alive(pid: int, started: int) -> bool:
+    """Whether exactly this process still runs; a zombie does not."""
+    return pid > 0 and started > 0 and start_time(pid) == started
+
+
+def _open(pid: int, started: int) -> int:
+    """A pidfd, or -1 where the process has ended. The start time is read behind the opening: had the number been given
+    to another process by then, the time would differ."""
+    if pid <= 0 or started <= 0:
+        return -1
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return -1
+    except OSError as error:
+        raise translate(f"open process {pid}", error) from error
+    if start_time(pid) == started:
+        return fd
+    os.close(fd)
+    return -1
+
+
+def send(pid: int, started: int, number: int) -> bool:
+    """Sends a signal; false where the process has ended."""
+    fd = _open(pid, started)
+    if fd < 0:
+        return False
+    try:
+        signal.pidfd_send_signal(fd, number)
+    except ProcessLookupError:
+        return False
+    except OSError as error:
+        raise translate(f"signal process {pid}", error) from error
+    finally:
+        os.close(fd)
+    return True
+
+
+async def wait_end(pid: int, started: int) -> None:
+    """Returns when the process has ended; at once if it has."""
+    fd = _open(pid, started)
+    if fd < 0:
+        return
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+
+    def on_end() -> None:
+        loop.remove_reader(fd)
+        if not ended.done():
+            ended.set_result(None)
+
+    loop.add_reader(fd, on_end)
+    try:
+        await ended
+    finally:
+        loop.remove_reader(fd)
+        os.close(fd)
+
+
+def descendants(pid: int) -> list[int]:
+    """Children, their children and so on, of all threads, as of now. One whose parent has ended belongs to another."""
+    found: list[int] = []
+    todo = [pid]
+    while todo:
+        children = _children(todo.pop())
+        found += children
+        todo += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                children += map(int, (task / "children").read_bytes().split())
+    return children
+
+
+def stop_descendants(pid: int) -> dict[int, int]:
+    """Halts everything below a process, so that nothing can be born or change its parent any more; start time by
+    number."""
+    halted: dict[int, int] = {}
+    while True:
+        fresh = {child: start_time(child) for child in descendants(pid) if child not in halted}
+        halted |= fresh
+        sent = [send(child, started, signal.SIGSTOP) for child, started in fresh.items()]
+        if not any(sent):
+            return halted
+
+
+def find_by_arguments(arguments: Collection[str]) -> dict[int, int]:
+    """Start time by number of the processes whose command line has all of these arguments. Reads all of /proc."""
+    wanted = {argument.encode() for argument in arguments}
+    found: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        with contextlib.suppress(OSError):
+            if wanted <= set((entry / "cmdline").read_bytes().split(b"\0")):
+                pid = int(entry.name)
+                found[pid] = start_time(pid)
+    return found

@@ -1,0 +1,95 @@
+"""Processes by number and start time. Real ones, our own children: the kernel is the point here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from isulad_py.host import pidfd
+
+
+def descriptors() -> set[str]:
+    """The pidfds this process holds."""
+    links = [str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
+    return {link for link in links if "pidfd" in link}
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        yield process
+        process.kill()
+
+
+def test_a_running_process_has_a_start_time_and_is_alive(sleeper: subprocess.Popen[bytes]) -> None:
+    started = pidfd.start_time(sleeper.pid)
+    assert started > 0
+    assert pidfd.alive(sleeper.pid, started)
+    assert not pidfd.alive(sleeper.pid, started + 1)
+
+
+def test_nothing_is_no_process() -> None:
+    assert pidfd.start_time(0) == 0
+    assert not pidfd.alive(0, 0)
+    assert not pidfd.alive(os.getpid(), 0)
+
+
+def test_a_zombie_is_not_alive(sleeper: subprocess.Popen[bytes]) -> None:
+    started = pidfd.start_time(sleeper.pid)
+    sleeper.kill()
+    os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
+    assert pidfd.start_time(sleeper.pid) == 0
+    assert not pidfd.alive(sleeper.pid, started)
+
+
+def test_another_process_with_the_same_number_gets_no_signal(sleeper: subprocess.Popen[bytes]) -> None:
+    assert not pidfd.send(sleeper.pid, pidfd.start_time(sleeper.pid) + 1, signal.SIGKILL)
+    assert sleeper.poll() is None
+
+
+def test_a_signal_arrives_once(sleeper: subprocess.Popen[bytes]) -> None:
+    started = pidfd.start_time(sleeper.pid)
+    assert pidfd.send(sleeper.pid, started, signal.SIGTERM)
+    assert sleeper.wait() == -signal.SIGTERM
+    assert not pidfd.send(sleeper.pid, started, signal.SIGTERM)
+
+
+async def test_the_end_is_awaited(sleeper: subprocess.Popen[bytes]) -> None:
+    started = pidfd.start_time(sleeper.pid)
+    waiting = asyncio.ensure_future(pidfd.wait_end(sleeper.pid, started))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    sleeper.kill()
+    await waiting
+    await pidfd.wait_end(sleeper.pid, started)
+
+
+async def test_a_wait_can_be_cancelled_and_leaves_no_descriptor(sleeper: subprocess.Popen[bytes]) -> None:
+    before = descriptors()
+    waiting = asyncio.ensure_future(pidfd.wait_end(sleeper.pid, pidfd.start_time(sleeper.pid)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert descriptors() <= before
+
+
+def test_descendants_are_found_stopped_and_found_by_their_arguments() -> None:
+    mark = f"31{os.getpid()}.5"
+    with subprocess.Popen(["sh", "-c", f"sleep {mark} & sleep {mark}; wait"], stdout=subprocess.PIPE) as shell:
+        while len(pidfd.descendants(shell.pid)) < 2:
+            os.sched_yield()
+        try:
+            below = pidfd.descendants(shell.pid)
+            assert set(pidfd.stop_descendants(shell.pid)) == set(below)
+            assert set(pidfd.find_by_arguments(["sleep", mark])) <= set(below)
+        finally:
+            for pid in below:
+                os.kill(pid, signal.SIGKILL)
+    assert pidfd.descendants(shell.pid) == []

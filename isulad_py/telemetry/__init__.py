@@ -1,1 +1,1 @@
-"""Structured logs and metrics. Imports model only. Tests: tests/unit/telemetry."""
+"""Structured logs, metrics, and the lag of the event loop. Imports model only. Tests: tests/unit/telemetry."""

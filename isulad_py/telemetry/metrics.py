@@ -1,0 +1,129 @@
+"""The daemon's metrics, in a registry of their own.
+
+Whatever reads engine state is asked on the loop (`refresh`); `render` then only turns numbers into text and may run in
+a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from time import monotonic
+from typing import Final
+
+from msgspec import Struct
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+_RPC_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
+_STEP_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
+_PULL_BUCKETS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+_LAG_BUCKETS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
+
+
+class Population(Struct, frozen=True, kw_only=True):
+    """How many there are, by state."""
+
+    pods: Mapping[str, int] = {}
+    containers: Mapping[str, int] = {}
+    images: int = 0
+
+
+class _Gathered:
+    """A collector of what `refresh` last found."""
+
+    def __init__(self) -> None:
+        self.population = Population()
+        self.tasks = 0
+
+    def collect(self) -> Iterable[Metric]:
+        pods = GaugeMetricFamily("isulad_pods", "Pods by state.", labels=["state"])
+        for state, count in self.population.pods.items():
+            pods.add_metric([state], count)
+        containers = GaugeMetricFamily("isulad_containers", "Containers by state.", labels=["state"])
+        for state, count in self.population.containers.items():
+            containers.add_metric([state], count)
+        yield pods
+        yield containers
+        yield GaugeMetricFamily("isulad_images", "Images in the store.", value=self.population.images)
+        yield GaugeMetricFamily("isulad_tasks", "asyncio tasks.", value=self.tasks)
+        yield GaugeMetricFamily("isulad_threads", "Python threads.", value=threading.active_count())
+
+
+class Metrics:
+    """Every instrument of the daemon; the methods are what other rooms call."""
+
+    def __init__(self, *, version: str) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._gathered = _Gathered()
+        registry.register(self._gathered)
+        ProcessCollector(registry=registry)
+        build = Gauge("isulad_build_info", "Always 1.", ["version"], registry=registry)
+        build.labels(version).set(1)
+        self._rpcs = Histogram(
+            "isulad_rpc_seconds", "Answered calls.", ["method", "code"], buckets=_RPC_BUCKETS, registry=registry
+        )
+        self._in_flight = Gauge("isulad_rpcs_in_flight", "Calls being served.", ["method"], registry=registry)
+        self._pulls = Histogram(
+            "isulad_image_pull_seconds", "Image pulls.", ["result"], buckets=_PULL_BUCKETS, registry=registry
+        )
+        self._pulled = Counter("isulad_image_pulled_bytes", "Compressed bytes fetched.", registry=registry)
+        self._steps = Histogram(
+            "isulad_operation_seconds",
+            "Calls to what is outside: CNI plugins, the runtime.",
+            ["room", "operation", "result"],
+            buckets=_STEP_BUCKETS,
+            registry=registry,
+        )
+        self._lag = Histogram(
+            "isulad_loop_lag_seconds", "Lateness of the loop's timers.", buckets=_LAG_BUCKETS, registry=registry
+        )
+        self._lag_max = Gauge("isulad_loop_lag_max_seconds", "Worst lateness since the start.", registry=registry)
+        self._failures = Counter("isulad_task_failures", "Background tasks that died.", ["task"], registry=registry)
+        self.worst_lag_seconds = 0.0
+
+    def rpc_started(self, method: str) -> None:
+        """`method` must be a name of the served services, never what a client wrote: each is a series."""
+        self._in_flight.labels(method).inc()
+
+    def rpc_finished(self, method: str, code: str, seconds: float) -> None:
+        """Pairs with `rpc_started`."""
+        self._in_flight.labels(method).dec()
+        self._rpcs.labels(method, code).observe(seconds)
+
+    def pull_finished(self, result: str, seconds: float, fetched_bytes: int = 0) -> None:
+        self._pulls.labels(result).observe(seconds)
+        self._pulled.inc(fetched_bytes)
+
+    @contextmanager
+    def operation(self, room: str, operation: str) -> Iterator[None]:
+        """Times what is done inside; an exception counts as a failure."""
+        started, result = monotonic(), "error"
+        try:
+            yield
+            result = "ok"
+        finally:
+            self._steps.labels(room, operation, result).observe(monotonic() - started)
+
+    def task_failed(self, name: str) -> None:
+        """`name` up to its first `:` or `-`: what follows is an id, of which there is no end."""
+        self._failures.labels(name.partition(":")[0].partition("-")[0]).inc()
+
+    def loop_lag(self, seconds: float) -> None:
+        self._lag.observe(seconds)
+        if seconds > self.worst_lag_seconds:
+            self.worst_lag_seconds = seconds
+            self._lag_max.set(seconds)
+
+    def refresh(self, population: Callable[[], Population]) -> None:
+        """To be called on the loop, before `render`."""
+        self._gathered.population = population()
+        self._gathered.tasks = len(asyncio.all_tasks())
+
+    def render(self) -> bytes:
+        """The text exposition."""
+        return generate_latest(self._registry)

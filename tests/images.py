@@ -87,6 +87,8 @@ class Symlink:
 class Hardlink:
     name: str
     target: str
+    mode: int = 0o755
+    """An archive's own tools repeat the target's mode here, and engines set it on the shared inode."""
 
 
 Entry = File | Dir | Symlink | Hardlink | tarfile.TarInfo
@@ -119,7 +121,7 @@ def _tar_info(entry: Entry) -> tuple[tarfile.TarInfo, bytes | None]:
     elif isinstance(entry, Symlink):
         info.type, info.mode, info.linkname = tarfile.SYMTYPE, 0o777, entry.target
     else:
-        info.type, info.linkname = tarfile.LNKTYPE, entry.target
+        info.type, info.mode, info.linkname = tarfile.LNKTYPE, entry.mode, entry.target
     return info, data
 
 

@@ -157,3 +157,17 @@ def is_mount_root(path: str) -> bool:
     buffer = _Statx()
     _check(_LIBC.statx(_AT_FDCWD, _encoded(path), _AT_SYMLINK_NOFOLLOW, 0, ctypes.byref(buffer)), path)
     return bool(buffer.attributes & _STATX_ATTR_MOUNT_ROOT)
+
+
+def inotify_init() -> int:
+    """A descriptor that does not block."""
+    return _check(_LIBC.inotify_init1(ctypes.c_int(os.O_NONBLOCK | os.O_CLOEXEC)))
+
+
+def inotify_add_watch(fd: int, path: str, mask: int) -> int:
+    """The watch's number: the same again for the same inode."""
+    return _check(_LIBC.inotify_add_watch(ctypes.c_int(fd), _encoded(path), ctypes.c_uint32(mask)), path)
+
+
+def inotify_rm_watch(fd: int, watch: int) -> None:
+    _check(_LIBC.inotify_rm_watch(ctypes.c_int(fd), ctypes.c_int(watch)))

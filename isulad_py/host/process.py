@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isulad_py.host.tasks import to_the_end
 from isulad_py.model.errors import DeadlineExceeded, HostFailure, Unavailable
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -236,10 +237,10 @@ async def run(command: Command, *, end: Callable[[Child], Coroutine[Any, Any, ob
                 code = await child.wait()
                 await _drain(out, err)
         except TimeoutError as error:
-            await _to_the_end(end(child) if end else child.end(command.grace_seconds))
+            await to_the_end(end(child) if end else child.end(command.grace_seconds), name=f"end {child.pid}")
             raise DeadlineExceeded(f"{command.argv[0]}: no end within {command.timeout_seconds} s") from error
         except BaseException:
-            await _to_the_end(end(child) if end else child.end(command.grace_seconds))
+            await to_the_end(end(child) if end else child.end(command.grace_seconds), name=f"end {child.pid}")
             raise
         return Completed(
             argv=command.argv,
@@ -248,20 +249,6 @@ async def run(command: Command, *, end: Callable[[Child], Coroutine[Any, Any, ob
             stderr=err.value(),
             truncated=out.truncated or err.truncated,
         )
-
-
-async def _to_the_end(work: Coroutine[Any, Any, object]) -> None:
-    """Awaits `work` however often the caller is cancelled meanwhile; the cancellation comes after it."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    task.result()
 
 
 def _start_piped(command: Command, stack: contextlib.ExitStack) -> tuple[Child, _Reader, _Reader]:

@@ -1,4 +1,4 @@
-"""Owner of background tasks."""
+"""Owner of background tasks, and work that is not cut short."""
 
 from __future__ import annotations
 
@@ -41,3 +41,22 @@ class TaskOwner:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def to_the_end(work: Coroutine[Any, Any, T], *, name: str) -> T:
+    """Awaits `work` to its end, however often the caller is cancelled meanwhile; only then the cancellation goes on.
+
+    For undoing, which must have a deadline of its own.
+    """
+    task = asyncio.get_running_loop().create_task(work, name=name)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # seen: the cancellation comes first
+        raise cancelled
+    return task.result()

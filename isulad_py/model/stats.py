@@ -40,6 +40,9 @@ class CgroupSample(Struct, frozen=True, kw_only=True):
     swap_limit_bytes: int | None = None
     io_psi: Psi | None = None
     pids_current: int | None = None
+    """What the pids controller counts against its limit: threads."""
+    processes: int | None = None
+    """Of the cgroup and all below it."""
     threads_current: int | None = None
 
 

@@ -36,6 +36,14 @@ def parent_path(cgroup_parent: str, *, systemd: bool) -> str:
     return expand_slice(slice_name(cgroup_parent)) if systemd else clean_path(cgroup_parent)
 
 
+def recorded_path(recorded: str) -> str:
+    """What `PodRecord.cgroup_path` or `ContainerRecord.cgroup_path` names, below the root of each hierarchy: a path, or
+    for a pod under the systemd driver the name of its slice."""
+    if recorded.endswith(".slice") and "/" not in recorded:
+        return expand_slice(slice_name(recorded))
+    return clean_path(recorded)
+
+
 def clean_path(cgroup_parent: str) -> str:
     """An absolute path without empty parts. Raises InvalidInput for one that climbs."""
     parts = [part for part in cgroup_parent.split("/") if part not in {"", "."}]

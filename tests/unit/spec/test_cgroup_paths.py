@@ -51,3 +51,11 @@ def test_systemd_takes_slices(parent: str, oci: str, path: str) -> None:
 def test_what_is_no_slice_is_refused_by_field(parent: str) -> None:
     with pytest.raises(InvalidInput, match=r"linux\.cgroup_parent"):
         cgroup_paths.place_container(parent, "id", systemd=True)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "path"),
+    [("a-b.slice", "/a.slice/a-b.slice"), ("/a.slice/x.scope", "/a.slice/x.scope"), ("/pods/x.slice", "/pods/x.slice")],
+)
+def test_records_hold_paths_or_the_name_of_a_slice(recorded: str, path: str) -> None:
+    assert cgroup_paths.recorded_path(recorded) == path

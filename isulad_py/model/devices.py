@@ -8,14 +8,15 @@ from msgspec import Struct
 class HostDevice(Struct, frozen=True, kw_only=True):
     """A device of this host and where a container sees it."""
 
-    container_path: str
-    kind: str
-    """c for character, b for block devices, as in the OCI runtime spec."""
+    path: str
+    """In the container."""
+    type: str
+    """`c` or `b` (OCI config-linux.md, Devices)."""
     major: int
     minor: int
-    mode: int
-    """Permission bits only."""
-    uid: int
-    gid: int
+    mode: int = 0o666
+    """Permission bits."""
+    uid: int = 0
+    gid: int = 0
     permissions: str = "rwm"
     """What the device cgroup allows."""

@@ -6,6 +6,7 @@ import enum
 
 from msgspec import Struct, field
 
+from isulad_py.model.container import Processes
 from isulad_py.model.ids import PodId
 from isulad_py.model.network import Attachment, Dns, NetworkResult, PortMapping
 from isulad_py.model.resources import Resources
@@ -55,6 +56,8 @@ class PodEnvironment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     netns_path: str = ""
     ipcns_path: str = ""
     utsns_path: str = ""
+    pidns_path: str = ""
+    """Of the pause container; only where the pod shares a PID namespace."""
     userns_path: str = ""
     shm_path: str = ""
     hostname_path: str = ""
@@ -78,12 +81,14 @@ class PodRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that the pod held outside its record is released (processes, network, namespaces)."""
     removing_at: int = 0
     boot_id: str = ""
+    cgroup_path: str = ""
+    """The pod's cgroup, relative to the hierarchy's root."""
     environment: PodEnvironment = PodEnvironment()
     attachment: Attachment | None = None
     """Set before ADD; its presence means that DEL is owed."""
     network: NetworkResult | None = None
-    pause_id: str = ""
-    """Container id of the pause container, where the pod has one (it has the pod's own id)."""
+    pause: Processes | None = None
+    """Of the pause container, where the pod has one; its container id is the pod's own."""
     resources: Resources | None = None
     """As last set by UpdatePodSandboxResources."""
     overhead: Resources | None = None

@@ -30,3 +30,8 @@ class HostFiles(Protocol):
     async def read_profile(self, path: str) -> bytes:
         """A localhost seccomp profile. InvalidInput naming `seccomp.localhost_ref` where it cannot be read."""
         ...
+
+    async def within(self, root: str, sub_path: str, index: int) -> str:
+        """The path of `sub_path` below `root`, never led out of it. NotFound naming
+        `config.mounts[index].image_sub_path` where there is nothing."""
+        ...

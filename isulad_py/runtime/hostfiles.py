@@ -13,7 +13,7 @@ import msgspec
 from isulad_py.host import blocking, confined, files
 from isulad_py.model.container import Device, Identity, Mount
 from isulad_py.model.devices import HostDevice
-from isulad_py.model.errors import EngineError, InvalidInput
+from isulad_py.model.errors import EngineError, InvalidInput, NotFound
 
 PROFILE_LIMIT_BYTES: Final = 4 * 1024 * 1024
 MOST_DEVICES: Final = 10_000
@@ -48,6 +48,24 @@ class HostPaths:
             return await blocking.run(files.read_limited, path, PROFILE_LIMIT_BYTES)
         except EngineError as error:
             raise InvalidInput(f"security_context.seccomp.localhost_ref: {error}") from error
+
+    async def within(self, root: str, sub_path: str, index: int) -> str:
+        if not sub_path:
+            return root
+        return await blocking.run(_within, root, sub_path, index)
+
+
+def _within(root: str, sub_path: str, index: int) -> str:
+    field = f"config.mounts[{index}].image_sub_path"
+    if sub_path.startswith("/") or ".." in sub_path.split("/"):
+        raise InvalidInput(f"{field}: {sub_path} must be a path inside the image")
+    real_root = os.path.realpath(root)
+    real = os.path.realpath(f"{root}/{sub_path}")
+    if real != real_root and not real.startswith(f"{real_root}/"):
+        raise InvalidInput(f"{field}: {sub_path} leads out of the image")
+    if not Path(real).exists():
+        raise NotFound(f"{field}: {sub_path} is not in the image")
+    return real
 
 
 def _ensure_directories(rootfs: str, paths: tuple[str, ...], owner: Identity) -> None:
@@ -97,8 +115,8 @@ def _device(path: Path, container_path: str, permissions: str) -> HostDevice | N
     else:
         return None
     return HostDevice(
-        container_path=container_path,
-        kind=kind,
+        path=container_path,
+        type=kind,
         major=os.major(status.st_rdev),
         minor=os.minor(status.st_rdev),
         mode=stat.S_IMODE(status.st_mode),

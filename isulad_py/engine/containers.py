@@ -1,0 +1,281 @@
+"""Containers: create, start, stop, remove, update."""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+import signal
+from functools import partial
+from typing import Final
+
+import msgspec
+import structlog
+
+from isulad_py.engine.events import Events
+from isulad_py.engine.exits import Exits
+from isulad_py.engine.handlers import Handlers
+from isulad_py.engine.images import Images
+from isulad_py.engine.locks import Locks, SingleFlight
+from isulad_py.engine.registry import Registry, container_name
+from isulad_py.engine.specs import Specs
+from isulad_py.engine.undo import Undo
+from isulad_py.model.container import ContainerConfig, ContainerRecord, ContainerState, ExitFact
+from isulad_py.model.errors import (
+    DeadlineExceeded,
+    EngineError,
+    FailedPrecondition,
+    InvalidInput,
+    NotFound,
+)
+from isulad_py.model.events import EventKind
+from isulad_py.model.ids import ContainerId, new_id
+from isulad_py.model.image import ImageRecord
+from isulad_py.model.lifecycle import can_start, can_stop, can_update
+from isulad_py.model.pod import PodConfig, PodRecord, PodState
+from isulad_py.model.resources import Resources
+from isulad_py.model.signals import stop_signal_number
+from isulad_py.ports.clock import Clock
+from isulad_py.ports.runtime import ContainerRuntime, Launch
+from isulad_py.ports.storage import RootFilesystems, RootfsRequest
+from isulad_py.ports.tasks import Tasks
+
+log = structlog.get_logger(__name__)
+
+KILL_SECONDS: Final = 60.0
+"""How long a killed container may take to be gone: its processes can be in uninterruptible sleep."""
+START_FAILED_CODE: Final = 128
+
+
+class Containers:
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        runtime: ContainerRuntime,
+        rootfs: RootFilesystems,
+        images: Images,
+        specs: Specs,
+        exits: Exits,
+        events: Events,
+        handlers: Handlers,
+        locks: Locks,
+        tasks: Tasks,
+        clock: Clock,
+        boot_id: str,
+    ) -> None:
+        self._registry = registry
+        self._runtime = runtime
+        self._rootfs = rootfs
+        self._images = images
+        self._specs = specs
+        self._exits = exits
+        self._events = events
+        self._handlers = handlers
+        self._locks = locks
+        self._tasks = tasks
+        self._clock = clock
+        self._boot_id = boot_id
+        self._removals: SingleFlight[None] = SingleFlight(tasks=tasks, name="remove container")
+        self.creating: set[ContainerId] = set()
+        """Being created right now: not for the sweeper."""
+
+    async def create(self, pod_id: str, config: ContainerConfig, pod_config: PodConfig | None) -> ContainerId:
+        """A created container (CRI CreateContainer). One that fails or is cancelled leaves nothing behind."""
+        pod = self._registry.pods.require(pod_id)
+        if pod.state is not PodState.READY:
+            raise FailedPrecondition(f"pod_sandbox_id: pod {pod.id} is not ready")
+        image = self._images.require(config.image.image)
+        container_id = ContainerId(new_id())
+        record = self._first_record(container_id, pod, config, image)
+        self.creating.add(container_id)
+        try:
+            async with Undo(tasks=self._tasks) as undo:
+                undo.push("forget the container", partial(self._abandon, container_id, undo))
+                await self._registry.containers.add(record, name=container_name(record))
+                await self._build(record, pod, image, undo)
+        finally:
+            self.creating.discard(container_id)
+        self._events.announce(EventKind.CREATED, container_id, pod.id)
+        return container_id
+
+    def _first_record(
+        self, container_id: ContainerId, pod: PodRecord, config: ContainerConfig, image: ImageRecord
+    ) -> ContainerRecord:
+        log_path = ""
+        if config.log_path and pod.config.log_directory:
+            log_path = posixpath.join(pod.config.log_directory, config.log_path)
+        return ContainerRecord(
+            id=container_id,
+            pod_id=pod.id,
+            config=config,
+            runtime_handler=self._handlers.resolve(pod.runtime_handler),
+            reserved_at=self._clock.now_ns(),
+            boot_id=self._boot_id,
+            image_id=image.id,
+            image_name=image.repo_tags[0] if image.repo_tags else image.reference,
+            image_ref=image.reference,
+            log_path=log_path,
+            stop_signal=stop_signal_number(config.stop_signal, image.config.stop_signal),
+            resources=config.resources,
+        )
+
+    async def _build(self, record: ContainerRecord, pod: PodRecord, image: ImageRecord, undo: Undo) -> None:
+        undo.push("remove the root file system", partial(self._rootfs.remove, record.id))
+        layers = tuple(layer.chain_id for layer in image.layers)
+        root = await self._rootfs.prepare(RootfsRequest(container_id=record.id, layers=layers))
+        undo.push("release image volumes", partial(self._specs.release, record.id))
+        built = await self._specs.container(record, pod, image, root)
+        launch = Launch(
+            id=record.id,
+            handler=record.runtime_handler,
+            spec=built.spec,
+            log_path=record.log_path,
+            terminal=record.config.tty,
+            stdin=record.config.stdin,
+            stdin_once=record.config.stdin_once,
+        )
+        undo.push("remove it from the runtime", partial(self._runtime.delete, record.id, record.runtime_handler))
+        processes = await self._runtime.create(launch)
+        if self._registry.pods.require(pod.id).state is not PodState.READY:
+            raise FailedPrecondition(f"pod_sandbox_id: pod {pod.id} was stopped meanwhile")
+        record = await self._amend(
+            record.id,
+            created_at=self._clock.now_ns(),
+            processes=processes,
+            identity=built.identity,
+            mounts=built.mounts,
+            cgroup_path=built.cgroup_path,
+        )
+        self._exits.watch(record)
+
+    async def start(self, container_id: str) -> None:
+        """CRI StartContainer. A program that cannot be started leaves the container EXITED with StartError."""
+        record = self._registry.containers.require(container_id)
+        async with self._locks.of(record.id):
+            record = self._registry.containers.require(record.id)
+            if not can_start(record.state):
+                raise FailedPrecondition(f"container {record.id} is {record.state.value}, not created")
+            if self._registry.pods.require(record.pod_id).state is not PodState.READY:
+                raise FailedPrecondition(f"pod {record.pod_id} of container {record.id} is not ready")
+            record = await self._amend(record.id, starting_at=self._clock.now_ns())
+            await self._start(record)
+        self._events.announce(EventKind.STARTED, record.id, record.pod_id)
+
+    async def _start(self, record: ContainerRecord) -> None:
+        try:
+            await self._runtime.start(record.id, record.runtime_handler)
+        except EngineError as error:
+            now = self._clock.now_ns()
+            fact = ExitFact(exit_code=START_FAILED_CODE, finished_at=now, reason="StartError", message=str(error))
+            await self._exits.record_exit(record.id, fact)
+            self._exits.unwatch(record.id)
+            raise
+        await self._amend(record.id, started_at=self._clock.now_ns())
+
+    async def stop(self, container_id: str, grace_seconds: float) -> None:
+        """CRI StopContainer: the stop signal, the grace period, SIGKILL.
+
+        Returns when the end is on record; success when nothing runs or the container is unknown. No lock is held: a
+        second, shorter stop takes effect at once.
+        """
+        record = self._registry.containers.find(container_id)
+        if record is None or not can_stop(record.state):
+            return
+        await self._amend(record.id, stopping_at=self._clock.now_ns())
+        if grace_seconds > 0:
+            await self._signal(record, record.stop_signal)
+            if await self._ended_within(record.id, grace_seconds):
+                return
+        await self._kill(record)
+
+    async def _kill(self, record: ContainerRecord) -> None:
+        await self._signal(record, signal.SIGKILL)
+        if not await self._ended_within(record.id, KILL_SECONDS):
+            raise DeadlineExceeded(f"container {record.id} still runs {KILL_SECONDS:.0f} s after SIGKILL")
+
+    async def kill(self, container_id: str) -> None:
+        """Ends a container at once, also one that was created and never started: its first process waits in the
+        pod's namespaces and cgroup, which are about to go."""
+        record = self._registry.containers.find(container_id)
+        if record is not None and (can_stop(record.state) or record.state is ContainerState.CREATED):
+            await self._kill(record)
+
+    async def _signal(self, record: ContainerRecord, number: int) -> None:
+        if record.state is ContainerState.PAUSED:
+            await self._runtime.resume(record.id, record.runtime_handler)
+        try:
+            await self._runtime.kill(record.id, record.runtime_handler, number)
+        except NotFound:
+            log.warning("runtime does not know a running container", container=record.id)
+
+    async def _ended_within(self, container_id: ContainerId, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._exits.wait(container_id)
+        except TimeoutError:
+            return False
+        return True
+
+    async def remove(self, container_id: str) -> None:
+        """CRI RemoveContainer: ends it if it runs. Idempotent. A removal that was begun goes on without its caller."""
+        record = self._registry.containers.find(container_id)
+        if record is None or record.id in self.creating:
+            return
+        await self._removals.run(record.id, partial(self._remove, record.id))
+
+    async def _remove(self, container_id: ContainerId) -> None:
+        await self.stop(container_id, 0)
+        async with self._locks.of(container_id):
+            record = await self._amend(container_id, removing_at=self._clock.now_ns())
+            await self._release(record)
+        self._events.announce(EventKind.DELETED, container_id, record.pod_id)
+
+    async def discard(self, record: ContainerRecord) -> None:
+        """Undoes a container that a former daemon left half-made or half-removed."""
+        async with self._locks.of(record.id):
+            await self._release(record)
+
+    async def _release(self, record: ContainerRecord) -> None:
+        self._exits.unwatch(record.id)
+        await self._runtime.delete(record.id, record.runtime_handler)
+        await self._rootfs.remove(record.id)
+        await self._specs.release(record.id)
+        await self._registry.containers.forget(record.id)
+
+    async def update(self, container_id: str, resources: Resources, annotations: dict[str, str]) -> None:
+        """CRI UpdateContainerResources: what is not given stays as it is."""
+        record = self._registry.containers.require(container_id)
+        async with self._locks.of(record.id):
+            record = self._registry.containers.require(record.id)
+            if not can_update(record.state):
+                raise FailedPrecondition(f"container {record.id} is {record.state.value}: nothing to update")
+            merged = merge(record.resources, resources)
+            effective = self._specs.effective(merged)
+            await self._runtime.update(record.id, record.runtime_handler, effective)
+            await self._amend(record.id, resources=merged)
+
+    async def reopen_log(self, container_id: str) -> None:
+        """CRI ReopenContainerLog: after the kubelet has renamed the file."""
+        record = self._registry.containers.require(container_id)
+        if record.state not in {ContainerState.RUNNING, ContainerState.PAUSED}:
+            raise FailedPrecondition(f"container {record.id} is {record.state.value}, not running")
+        if not record.log_path:
+            raise InvalidInput(f"container {record.id} has no log")
+        await self._runtime.reopen_log(record.id)
+
+    async def _abandon(self, container_id: ContainerId, undo: Undo) -> None:
+        """The last step of undoing a creation: without a trace, or, where a step failed, left for the sweeper."""
+        self._exits.unwatch(container_id)
+        if undo.failures:
+            await self._amend(container_id, removing_at=self._clock.now_ns())
+        else:
+            await self._registry.containers.forget(container_id)
+
+    async def _amend(self, container_id: ContainerId, **facts: object) -> ContainerRecord:
+        return await self._registry.containers.amend(container_id, lambda old: msgspec.structs.replace(old, **facts))
+
+
+def merge(old: Resources, new: Resources) -> Resources:
+    """`old` with every field that `new` specifies."""
+    given = {name: value for name in Resources.__struct_fields__ if (value := getattr(new, name))}
+    return msgspec.structs.replace(old, **given)

@@ -1,0 +1,236 @@
+"""Images by every name they have: pull, find, remove."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from functools import partial
+from typing import Final
+
+import msgspec
+import structlog
+
+from isulad_py.engine.locks import SingleFlight
+from isulad_py.engine.registry import Registry, decode, encode
+from isulad_py.model.container import ImageSpec
+from isulad_py.model.errors import DataLoss, FailedPrecondition, InvalidInput, NotFound
+from isulad_py.model.ids import ImageId
+from isulad_py.model.image import Credentials, ImageRecord
+from isulad_py.model.reference import Reference
+from isulad_py.model.reference import parse as parse_reference
+from isulad_py.model.stats import FilesystemUsage
+from isulad_py.ports.clock import Clock
+from isulad_py.ports.images import ImageSource, PullRequest
+from isulad_py.ports.storage import Layers, Records, RootFilesystems
+from isulad_py.ports.tasks import Tasks
+
+log = structlog.get_logger(__name__)
+
+IMAGE: Final = "image"
+_FULL_ID: Final = re.compile("[0-9a-f]{64}")
+SHORTEST_ID: Final = 6
+"""Characters of an image id that are taken for one; anything shorter is a name."""
+
+
+class Images:
+    """An image has one identity, the digest of its configuration, and any number of tags and repository digests."""
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        registry: Registry,
+        source: ImageSource,
+        layers: Layers,
+        rootfs: RootFilesystems,
+        tasks: Tasks,
+        clock: Clock,
+        sandbox_image: str,
+    ) -> None:
+        self._records = records
+        self._registry = registry
+        self._source = source
+        self._layers = layers
+        self._rootfs = rootfs
+        self._clock = clock
+        self.sandbox_image = sandbox_image
+        self._images: dict[ImageId, ImageRecord] = {}
+        self._names: dict[str, ImageId] = {}
+        self._pulls: SingleFlight[ImageRecord] = SingleFlight(tasks=tasks, name="pull", abandon=True)
+        self._changes = asyncio.Lock()
+        """Held while records and names change: short database writes only."""
+        self._pulling = 0
+        self._garbage = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Reads all records; one that cannot be read is moved aside and reported, and its layers stay."""
+        for stored in await self._records.load(IMAGE):
+            try:
+                self._remember(decode(stored.payload, ImageRecord))
+            except DataLoss as error:
+                log.error("record put aside", kind=IMAGE, id=stored.key, error=str(error))
+                await self._records.quarantine(IMAGE, stored.key, str(error))
+
+    def _remember(self, record: ImageRecord) -> None:
+        former = self._images.get(record.id)
+        for name in (*former.repo_tags, *former.repo_digests) if former else ():
+            self._names.pop(name, None)
+        self._images[record.id] = record
+        for name in (*record.repo_tags, *record.repo_digests):
+            self._names[name] = record.id
+
+    def find(self, name: str) -> ImageRecord | None:
+        """By id (also its unique beginning, with or without `sha256:`), by tag or by digest. InvalidInput for a name
+        that is none of these."""
+        if not name:
+            raise InvalidInput("image.image: must not be empty")
+        by_id = self._find_by_id(name)
+        if by_id is not None:
+            return by_id
+        if name.startswith("sha256:") or _FULL_ID.fullmatch(name):
+            return None
+        reference = parse_reference(name)
+        image_id = self._names.get(_lookup_name(reference))
+        return self._images[image_id] if image_id else None
+
+    def _find_by_id(self, name: str) -> ImageRecord | None:
+        digits = name.removeprefix("sha256:")
+        if len(digits) < SHORTEST_ID or not set(digits) <= set("0123456789abcdef"):
+            return None
+        exact = self._images.get(ImageId(f"sha256:{digits}"))
+        if exact is not None:
+            return exact
+        hits = [record for key, record in self._images.items() if key.startswith(f"sha256:{digits}")]
+        return hits[0] if len(hits) == 1 else None
+
+    def require(self, name: str) -> ImageRecord:
+        record = self.find(name)
+        if record is None:
+            raise NotFound(f"image.image: {name} is not on this node")
+        return record
+
+    def list(self, image: str = "") -> list[ImageRecord]:
+        """All images, or those that `image` names."""
+        if not image:
+            return [self._pinned(record) for record in self._images.values()]
+        record = self.find(image)
+        return [self._pinned(record)] if record is not None else []
+
+    def status(self, image: str) -> ImageRecord | None:
+        record = self.find(image)
+        return self._pinned(record) if record is not None else None
+
+    def _pinned(self, record: ImageRecord) -> ImageRecord:
+        """The sandbox image must survive the kubelet's image collection."""
+        wanted = _lookup_name(parse_reference(self.sandbox_image)) in self._names_of(record)
+        if wanted == record.pinned:
+            return record
+        record = msgspec.structs.replace(record, pinned=wanted)
+        self._images[record.id] = record
+        return record
+
+    @staticmethod
+    def _names_of(record: ImageRecord) -> tuple[str, ...]:
+        return (*record.repo_tags, *record.repo_digests)
+
+    async def ensure(self, spec: ImageSpec) -> ImageRecord:
+        """The image, pulled without credentials where it is missing."""
+        return self.find(spec.image) or await self.pull(spec, None)
+
+    async def pull(self, spec: ImageSpec, credentials: Credentials | None) -> ImageRecord:
+        """CRI PullImage. Who asks for the same image with the same credentials meanwhile gets the same outcome; the
+        pull ends when nobody waits for it any more."""
+        reference = parse_reference(spec.image)
+        key = f"{reference} {msgspec.json.encode(credentials).hex() if credentials else ''}"
+        return await self._pulls.run(key, partial(self._pull, reference, credentials))
+
+    async def _pull(self, reference: Reference, credentials: Credentials | None) -> ImageRecord:
+        async with self._garbage:
+            self._pulling += 1
+        try:
+            known = tuple(self._images.values())
+            request = PullRequest(reference=reference, credentials=credentials, known=known)
+            pulled = await self._source.pull(request)
+            return await self._store(pulled)
+        finally:
+            self._pulling -= 1
+
+    async def _store(self, pulled: ImageRecord) -> ImageRecord:
+        """Joins the new names with those that the image has, and takes a moved tag from its former image."""
+        async with self._changes:
+            for tag in pulled.repo_tags:
+                holder = self._names.get(tag)
+                if holder is not None and holder != pulled.id:
+                    await self._rewrite(_without_name(self._images[holder], tag))
+            former = self._images.get(pulled.id)
+            if former is not None:
+                pulled = msgspec.structs.replace(
+                    pulled,
+                    repo_tags=_union(former.repo_tags, pulled.repo_tags),
+                    repo_digests=_union(former.repo_digests, pulled.repo_digests),
+                    pulled_at=former.pulled_at,
+                )
+            else:
+                pulled = msgspec.structs.replace(pulled, pulled_at=self._clock.now_ns())
+            await self._rewrite(pulled)
+            return pulled
+
+    async def _rewrite(self, record: ImageRecord) -> None:
+        if self._images.get(record.id) == record:
+            return
+        await self._records.put(IMAGE, record.id, encode(record))
+        self._remember(record)
+
+    async def remove(self, image: str) -> None:
+        """CRI RemoveImage: by a name, takes that name, and the image with its last one; by id, all of it. Idempotent.
+        FailedPrecondition while a container was made from it."""
+        async with self._changes:
+            record = self.find(image)
+            if record is None:
+                return
+            if self._find_by_id(image) is None and len(record.repo_tags) > 1:
+                name = _lookup_name(parse_reference(image))
+                if name in record.repo_tags:
+                    await self._rewrite(_without_name(record, name))
+                    return
+            user = self._registry.images_in_use().get(record.id)
+            if user is not None:
+                raise FailedPrecondition(f"image.image: {image} is in use by container {user}")
+            await self._records.delete(IMAGE, record.id)
+            del self._images[record.id]
+            for name in self._names_of(record):
+                self._names.pop(name, None)
+        await self.collect_layers()
+
+    async def collect_layers(self, keep: frozenset[str] = frozenset()) -> None:
+        """Deletes layers of no image. While a pull is under way, which may count on any layer, the next removal or
+        the sweeper does it."""
+        async with self._garbage:
+            if self._pulling:
+                return
+            wanted = {layer.chain_id for record in self._images.values() for layer in record.layers}
+            orphans = (await self._layers.present()) - wanted - keep
+            if orphans:
+                await self._layers.remove(orphans)
+
+    async def usage(self) -> tuple[FilesystemUsage, FilesystemUsage]:
+        """Of images and of containers (CRI ImageFsInfo)."""
+        return await self._layers.total_usage(), await self._rootfs.total_usage()
+
+    def info(self, record: ImageRecord) -> dict[str, str]:
+        """Verbose ImageStatus: the image's configuration as the registry gave it."""
+        config = record.raw_config.decode(errors="replace") or "{}"
+        return {"info": f'{{"chainID":"{record.layers[-1].chain_id if record.layers else ""}","imageSpec":{config}}}'}
+
+
+def _lookup_name(reference: Reference) -> str:
+    """The name under which an image is filed: with a digest, a tag beside it does not count (containerd, docker)."""
+    return reference.at(reference.digest).repo_digest if reference.digest else reference.repo_tag
+
+
+def _without_name(record: ImageRecord, name: str) -> ImageRecord:
+    return msgspec.structs.replace(record, repo_tags=tuple(tag for tag in record.repo_tags if tag != name))
+
+
+def _union(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*old, *new)))

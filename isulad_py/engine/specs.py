@@ -1,0 +1,166 @@
+"""Gathers what an OCI spec is made from: users, mounts, devices, profiles; `spec` makes it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import msgspec
+
+from isulad_py.engine.images import Images
+from isulad_py.engine.pod_cgroups import PodCgroups
+from isulad_py.engine.readiness import FeatureCache
+from isulad_py.engine.registry import Registry
+from isulad_py.model.container import ContainerRecord, Identity, Mount
+from isulad_py.model.errors import FailedPrecondition, InvalidInput, Unsupported
+from isulad_py.model.facts import HostFacts
+from isulad_py.model.image import ImageRecord
+from isulad_py.model.lifecycle import can_exec
+from isulad_py.model.pod import PodRecord
+from isulad_py.model.resources import Resources
+from isulad_py.model.security import NamespaceMode, ProfileKind, SecurityProfile
+from isulad_py.ports.hostfiles import HostFiles
+from isulad_py.ports.identity import Identities
+from isulad_py.ports.runtime import ContainerRuntime
+from isulad_py.ports.storage import Layers
+from isulad_py.spec.build import build_container, build_exec, build_pause
+from isulad_py.spec.inputs import ContainerInputs, Defaults, Handler, PauseInputs
+
+PAUSE_SECURITY: Final = SecurityProfile(kind=ProfileKind.RUNTIME_DEFAULT)
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """A spec, and what of it goes into the record."""
+
+    spec: bytes
+    identity: Identity
+    mounts: tuple[Mount, ...]
+    cgroup_path: str
+
+
+class Specs:
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        images: Images,
+        layers: Layers,
+        runtime: ContainerRuntime,
+        hostfiles: HostFiles,
+        identities: Identities,
+        cgroups: PodCgroups,
+        features: FeatureCache,
+        facts: HostFacts,
+        defaults: Defaults,
+    ) -> None:
+        self._registry = registry
+        self._images = images
+        self._layers = layers
+        self._runtime = runtime
+        self._hostfiles = hostfiles
+        self._identities = identities
+        self._cgroups = cgroups
+        self._features = features
+        self._facts = facts
+        self._defaults = defaults
+
+    async def container(self, record: ContainerRecord, pod: PodRecord, image: ImageRecord, rootfs: str) -> Built:
+        """Raises InvalidInput naming the field for what the host or the image does not have."""
+        config = record.config
+        security = config.security
+        user = await self._identities.resolve(rootfs, image.config.user, security)
+        mounts = await self._hostfiles.resolve_mounts(config.mounts)
+        placement = self._cgroups.place(record.id, pod)
+        inputs = ContainerInputs(
+            config=msgspec.structs.replace(config, mounts=mounts, resources=self.effective(config.resources)),
+            pod=pod,
+            image=image.config,
+            host=self._facts,
+            rootfs_path=rootfs,
+            cgroups_path=placement.oci_path,
+            image_name=record.image_name,
+            identity=user.identity,
+            home=user.home,
+            handler=await self._handler(record.runtime_handler),
+            defaults=self._defaults,
+            pod_pidns_path=pod.environment.pidns_path,
+            target_pidns_path=self._target_pidns(record),
+            seccomp_profile=await self._seccomp(security.seccomp, privileged=security.privileged),
+            devices=await self._hostfiles.resolve_devices(config.devices),
+            host_devices=await self._hostfiles.all_devices() if security.privileged else (),
+            image_mounts=await self._mount_images(record),
+        )
+        spec = build_container(inputs)
+        directories = (config.working_dir or image.config.working_dir, *image.config.volumes)
+        missing = [path for path in directories if path.startswith("/")]
+        await self._hostfiles.ensure_directories(rootfs, missing, user.identity)
+        return Built(spec=spec, identity=user.identity, mounts=mounts, cgroup_path=placement.path)
+
+    async def pause(self, pod: PodRecord, image: ImageRecord, rootfs: str) -> bytes:
+        """The spec of a pod's pause container."""
+        return build_pause(
+            PauseInputs(
+                pod=pod,
+                image=image.config,
+                host=self._facts,
+                rootfs_path=rootfs,
+                cgroups_path=self._cgroups.place(pod.id, pod).oci_path,
+                handler=await self._handler(pod.runtime_handler),
+                defaults=self._defaults,
+                seccomp_profile=await self._seccomp(pod.config.security.seccomp, privileged=False),
+            )
+        )
+
+    async def exec_process(self, record: ContainerRecord, cmd: tuple[str, ...], *, terminal: bool) -> bytes:
+        """The OCI process of an exec: the container's own user, environment and limits, another command."""
+        return build_exec(await self._runtime.bundle_spec(record.id), cmd, terminal=terminal)
+
+    def effective(self, resources: Resources) -> Resources:
+        """What is handed to the runtime: without limits of zero for hugepage sizes that this host does not account
+        (kubelets send one for every size of the host, also where there is no such hierarchy)."""
+        if "hugetlb" in self._facts.cgroup_controllers:
+            return resources
+        wanted = [limit for limit in resources.hugepage_limits if limit.limit_bytes]
+        if wanted:
+            raise Unsupported("linux.resources.hugepage_limits: this host has no hugetlb controller")
+        return msgspec.structs.replace(resources, hugepage_limits=())
+
+    async def release(self, container_id: str) -> None:
+        """Gives image volumes back. Idempotent; works from the id alone."""
+        views = await self._layers.views()
+        await asyncio.gather(*(self._layers.release(key) for key in views if key.startswith(f"{container_id}-")))
+
+    async def _handler(self, name: str) -> Handler:
+        features = await self._features.of(name)
+        return Handler(
+            recursive_read_only=features.recursive_read_only_mounts, user_namespaces=features.user_namespaces
+        )
+
+    def _target_pidns(self, record: ContainerRecord) -> str:
+        """The PID namespace of the container that a debugging container joins."""
+        namespaces = record.config.security.namespaces
+        if namespaces.pid is not NamespaceMode.TARGET:
+            return ""
+        target = self._registry.containers.find(namespaces.target_id)
+        if target is None or target.pod_id != record.pod_id:
+            raise InvalidInput(f"namespace_options.target_id: no container {namespaces.target_id} in the pod")
+        if not can_exec(target.state):
+            raise FailedPrecondition(f"namespace_options.target_id: container {target.id} is not running")
+        return f"/proc/{target.processes.pid}/ns/pid"
+
+    async def _seccomp(self, profile: SecurityProfile | None, *, privileged: bool) -> bytes | None:
+        if profile is None or profile.kind is not ProfileKind.LOCALHOST or privileged:
+            return None
+        return await self._hostfiles.read_profile(profile.localhost_ref)
+
+    async def _mount_images(self, record: ContainerRecord) -> dict[str, str]:
+        """Image volumes, read-only, by container path (CRI Mount.image)."""
+        found = {}
+        for index, mount in enumerate(record.config.mounts):
+            if mount.image is None:
+                continue
+            image = self._images.require(mount.image.image)
+            chain = tuple(layer.chain_id for layer in image.layers)
+            path = await self._layers.view(f"{record.id}-{index}", chain)
+            found[mount.container_path] = await self._hostfiles.within(path, mount.image_sub_path, index)
+        return found

@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import re
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from bench.clock import Limit, Samples
 from bench.engine import Engine, EnginePod, PodOptions
@@ -28,10 +26,10 @@ from bench.floors import FloorPlace
 from bench.phases import Amounts, Bench
 from bench.report import as_json, as_text, targets
 from tests import images
-from tests.stand.cgroups import cgroups_named
 from tests.stand.daemon import stand_daemon
 from tests.stand.disk import journaled_disk, memory_disk
-from tests.stand.leftovers import Counts, clear, count, find_leftovers
+from tests.stand.ending import ended_by_signals, leave
+from tests.stand.leftovers import Counts, count
 from tests.stand.mark import Mark, make_mark
 from tests.stand.network import stand_network
 from tests.stand.registry import registry
@@ -69,20 +67,6 @@ def named(pairs: list[str], what: str) -> dict[str, str]:
             raise SystemExit(f"bench: {what} {pair!r}: want NAME=VALUE, NAME of a-z, 0-9 and -")
         found[name] = value
     return found
-
-
-@contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """The first SIGINT or SIGTERM ends the run; more of them do not end the cleaning up."""
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, end)
-    yield
 
 
 def say(text: str) -> None:
@@ -180,22 +164,14 @@ def borrowed_seccomp(engine: Engine, options: PodOptions) -> dict[str, object] |
 
 
 def finish(mark: Mark, before: Counts) -> int:
-    """Say what was left behind, then take it away; the pods' parent cgroups are ours to remove, as a kubelet does."""
-    left = [each for each in find_leftovers(mark, folder_too=False) if not each.startswith("cgroup ")]
-    left += [f"cgroup {path}" for folder in cgroups_named(mark.word) for path in folder.glob("*-*/*/") if path.is_dir()]
-    for each in left:
-        say(f"left behind: {each}")
-    clear(mark)
-    after, stuck = count(), find_leftovers(mark)
-    for each in stuck:
-        say(f"cannot be removed: {each}")
+    """Look at what is left; counts of the whole machine are for information, because others work on it too."""
+    clean = leave(mark, say)
+    after = count()
     names = before.__dataclass_fields__
-    compared = ", ".join(
-        f"{getattr(before, name)} -> {getattr(after, name)} {name.replace('_', ' ')}" for name in names
-    )
-    say(f"the whole machine, others included: {compared}")
-    say("nothing is left behind" if not left and not stuck else f"{len(left)} things were left behind")
-    return 1 if left or stuck else 0
+    counts = ", ".join(f"{getattr(before, name)} -> {getattr(after, name)} {name.replace('_', ' ')}" for name in names)
+    say(f"the whole machine, others included: {counts}")
+    say("nothing is left behind" if clean else "something was left behind")
+    return 0 if clean else 1
 
 
 def run_phases(bench: Bench, wanted: list[str], pull_floor: partial[None]) -> None:
@@ -224,7 +200,7 @@ def main() -> int:
     try:
         with ended_by_signals(), ExitStack() as stack:
             bench, about = measure(options, mark, stack)
-            print(as_text(bench.results, bench.engines))
+            print(as_text(bench.results, bench.engines), flush=True)
             options.json.parent.mkdir(parents=True, exist_ok=True)
             document = as_json(bench.results, bench.engines, about)
             options.json.write_text(json.dumps(document, indent=1), encoding="utf-8")

@@ -121,7 +121,7 @@ class FloorPod:
         self._bundle = place.run / f"bundle-{name}"
         self._pid_file = self._bundle / "pid"
         self._result: Any = None
-        self._cgroup = f"{place.cgroup_parent}/floor-{name}"
+        self._cgroup = f"{place.cgroup_parent}/pod-floor-{name}"
 
     def up(self, samples: Samples) -> None:
         place = self._place

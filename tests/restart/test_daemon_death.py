@@ -1,0 +1,166 @@
+"""kill -9 in any state, start again: nothing is lost, nothing is left over."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from tests.stand.disk import mounts_below
+from tests.stand.node import Node, stand_node
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
+
+MOST_WRITES = 60
+
+
+@pytest.fixture(scope="module")
+def shared_node() -> Iterator[Node]:
+    with stand_node("rst") as node:
+        node.pull()
+        yield node
+
+
+@pytest.fixture
+def node(shared_node: Node) -> Iterator[Node]:
+    if shared_node.daemon.process is None:
+        restart(shared_node)
+    yield shared_node
+    shared_node.clear_pods()
+    assert shared_node.left_of_pods() == []
+
+
+def restart(node: Node, failpoint: str = "") -> None:
+    if node.daemon.process is not None:
+        node.daemon.kill()
+    node.reconnect()
+    node.daemon.start(environment={"ISULAD_FAILPOINT": failpoint})
+
+
+def whole_life(node: Node) -> None:
+    """Every kind of record write once."""
+    pod_id = node.run_pod()
+    container_id = node.run_container(pod_id)
+    node.exec(container_id, "true")
+    node.stop(container_id)
+    second = node.run_container(pod_id, "true", name="second")
+    node.wait_exit(second)
+    node.remove(container_id)
+    node.stop_pod(pod_id)
+    node.remove_pod(pod_id)
+
+
+def check_world(node: Node) -> None:
+    """What the daemon says is what there is."""
+    pods, containers = node.pods(), node.containers()
+    ready = {pod.id for pod in pods if pod.state == node.m.SANDBOX_READY}
+    for pod_id in ready:
+        assert node.pod_status(pod_id).network.ip in node.addresses()
+        assert mounts_below(node.state / "isulad" / "pods" / pod_id)
+    owed = [pod for pod in pods if pod.id not in ready]
+    assert len(ready) <= len(node.addresses()) <= len(ready) + len(owed)
+    for container in containers:
+        status = node.status(container.id)
+        if status.state == node.m.CONTAINER_RUNNING:
+            assert node.exec(container.id, "true").exit_code == 0
+        if status.state == node.m.CONTAINER_EXITED:
+            assert status.finished_at > 0
+            assert status.reason
+    roots = [p for p in mounts_below(node.graph) if p.endswith("/merged")]
+    assert {Path(p).parent.name for p in roots} <= {c.id for c in containers}
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_death_at_every_record_write(node: Node, moment: str) -> None:
+    for number in range(1, MOST_WRITES):
+        restart(node, f"records:{number}:{moment}")
+        process = node.daemon.process
+        assert process is not None
+        try:
+            whole_life(node)
+        except grpc.RpcError:
+            process.wait(timeout=20)
+        else:
+            assert number > 10
+            return
+        restart(node)
+        check_world(node)
+        node.clear_pods()
+        node.wait(lambda: node.left_of_pods() == [])
+    raise AssertionError(f"a pod's life takes more than {MOST_WRITES} writes")
+
+
+def test_running_containers_run_on_and_their_logs_have_no_gap(node: Node) -> None:
+    script = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done"
+    container_id = node.run_container(node.run_pod(), "sh", "-c", script)
+    before = node.status(container_id)
+    log = Path(before.log_path)
+    node.wait(lambda: len(log.read_text().splitlines()) > 5)
+    node.daemon.kill()
+    seen = len(log.read_text().splitlines())
+    node.wait(lambda: len(log.read_text().splitlines()) > seen + 10)
+    restart(node)
+    assert node.status(container_id) == before
+    assert node.exec(container_id, "true").exit_code == 0
+    node.stop(container_id)
+    numbers = [int(line.split()[-1]) for line in log.read_text().splitlines()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_what_ended_meanwhile_has_its_true_end(node: Node) -> None:
+    pod_id = node.run_pod()
+    gate = node.mark.root / "gate"
+    gate.mkdir(exist_ok=True)
+    mount = node.m.Mount(container_path="/gate", host_path=str(gate))
+    script = "while [ ! -e /gate/open ]; do sleep 0.05; done; exit 42"
+    container_id = node.run_container(pod_id, "sh", "-c", script, mounts=[mount])
+    pid = _pid(node, container_id)
+    node.daemon.kill()
+    (gate / "open").touch()
+    node.wait(lambda: not Path(f"/proc/{pid}").exists())
+    restart(node)
+    status = node.wait_exit(container_id)
+    assert (status.exit_code, status.reason) == (42, "Error")
+    assert status.started_at <= status.finished_at
+
+
+def test_a_container_whose_monitor_died_is_not_lost(node: Node) -> None:
+    container_id = node.run_container(node.run_pod())
+    monitor = _told(node, container_id)["monitorPid"]
+    os.kill(monitor, 9)
+    assert node.exec(container_id, "true").exit_code == 0
+    restart(node)
+    assert node.status(container_id).state == node.m.CONTAINER_RUNNING
+    node.stop(container_id)
+    assert node.status(container_id).reason == "ContainerStatusUnknown"
+
+
+def test_a_second_daemon_refuses_to_start(node: Node) -> None:
+    process = node.daemon.process
+    assert process is not None
+    with pytest.raises(OSError, match=str(process.pid)):
+        type(node.daemon)(folder=node.daemon.folder, config=node.daemon.config).start(seconds=10)
+    node.run_pod()
+
+
+def test_a_graceful_stop_leaves_containers_running(node: Node) -> None:
+    container_id = node.run_container(node.run_pod())
+    pid = _pid(node, container_id)
+    assert node.daemon.stop() == 0
+    assert Path(f"/proc/{pid}").exists()
+    restart(node)
+    assert node.status(container_id).state == node.m.CONTAINER_RUNNING
+
+
+def _told(node: Node, container_id: str) -> dict[str, int]:
+    request = node.m.ContainerStatusRequest(container_id=container_id, verbose=True)
+    told: dict[str, int] = json.loads(node.call("ContainerStatus", request).info["info"])
+    return told
+
+
+def _pid(node: Node, container_id: str) -> int:
+    return _told(node, container_id)["pid"]

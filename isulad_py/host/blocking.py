@@ -18,3 +18,19 @@ _threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="blocking")
 async def run(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Calls `work` in a thread. A cancelled caller does not stop it: the work must be short or idempotent."""
     return await asyncio.get_running_loop().run_in_executor(_threads, functools.partial(work, *args, **kwargs))
+
+
+async def run_to_end(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """As `run`, for work that must not go on behind the back of whoever undoes it: a caller that is cancelled gets its
+    cancellation once `work` has ended, whose outcome is then dropped."""
+    future = asyncio.get_running_loop().run_in_executor(_threads, functools.partial(work, *args, **kwargs))
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        future.exception()
+        raise cancelled
+    return future.result()

@@ -28,6 +28,9 @@ T = TypeVar("T")
 _SIOCGIFFLAGS: Final = 0x8913
 _SIOCSIFFLAGS: Final = 0x8914
 _IFF_UP: Final = 0x1
+_NOT_TAKEN: Final = frozenset(
+    {errno.EINVAL, errno.ERANGE, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.E2BIG, errno.EACCES}
+)
 _IFREQ: Final = struct.Struct("16sh22x")
 
 
@@ -180,6 +183,7 @@ def write_sysctls(sysctls: Mapping[str, str]) -> None:
                 os.close(fd)
         except OSError as error:
             reason = (error.strerror or "").lower()
-            if error.errno in {errno.EINVAL, errno.ERANGE, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.E2BIG}:
+            # EACCES: visible in every network namespace, but set in the host's only.
+            if error.errno in _NOT_TAKEN:
                 raise InvalidInput(f"sysctl {name}: the kernel does not take {value!r}: {reason}") from error
             raise HostFailure(f"sysctl {name}: {reason}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -31,7 +32,13 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
 class PodEnvironments(Protocol):
     async def create(self, request: EnvironmentRequest) -> PodEnvironment:
         """Every path is derived from the pod's id, so that `destroy` works after a crash at any line. Leaves nothing
-        behind on failure."""
+        behind on failure or cancellation. Raises InvalidInput naming the field, AlreadyExists for an id in use,
+        Unsupported for `userns_options`, HostFailure or ResourceExhausted."""
+        ...
+
+    async def settle(self, request: EnvironmentRequest, ips: Sequence[str]) -> None:
+        """What needs the network to be attached: sets the sysctls that name an interface (`create` leaves them), and
+        puts the pod's addresses into its hosts file. Raises InvalidInput naming the sysctl."""
         ...
 
     async def destroy(self, pod_id: PodId) -> None:

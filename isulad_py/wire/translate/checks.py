@@ -1,0 +1,99 @@
+"""What is asked of every value that comes in.
+
+Each refusal is InvalidInput with the field in CRI's dotted form, such as `config.metadata.name`.
+"""
+
+from __future__ import annotations
+
+import enum
+import ipaddress
+import posixpath
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from isulad_py.model.errors import InvalidInput
+
+E = TypeVar("E", bound=enum.IntEnum)
+
+PORT_MAX: Final = 65535
+_CONTROL: Final = frozenset(map(chr, (*range(32), 127)))
+
+
+def member(kind: type[E], value: int, field: str) -> E:
+    """The value of an enumeration; protobuf itself lets any number through."""
+    try:
+        return kind(int(value))
+    except ValueError:
+        raise InvalidInput(f"{field}: {int(value)} is not a value of {kind.__name__}") from None
+
+
+def at_least(lowest: int, value: int, field: str) -> int:
+    if value < lowest:
+        raise InvalidInput(f"{field}: {value} is less than {lowest}")
+    return value
+
+
+def port(value: int, field: str) -> int:
+    if not 0 <= value <= PORT_MAX:
+        raise InvalidInput(f"{field}: {value} is not a port")
+    return value
+
+
+def name(value: str, field: str) -> str:
+    """Text for one line: without NUL, newline and other control characters. May be empty."""
+    if not _CONTROL.isdisjoint(value):
+        raise InvalidInput(f"{field} has control characters: {value[:80]!r}")
+    return value
+
+
+def required_name(value: str, field: str) -> str:
+    if not value:
+        raise InvalidInput(f"{field} is empty")
+    return name(value, field)
+
+
+def no_nul(value: str, field: str) -> str:
+    """Text that a system call will get: NUL would cut it short. The value is not repeated: it can be a secret."""
+    if "\0" in value:
+        raise InvalidInput(f"{field} has a NUL character")
+    return value
+
+
+def no_nuls(values: Iterable[str], field: str) -> tuple[str, ...]:
+    return tuple(no_nul(value, f"{field}[{index}]") for index, value in enumerate(values))
+
+
+def names(values: Iterable[str], field: str) -> tuple[str, ...]:
+    return tuple(name(value, f"{field}[{index}]") for index, value in enumerate(values))
+
+
+def absolute(value: str, field: str) -> str:
+    """An absolute path."""
+    required_name(value, field)
+    if not value.startswith("/"):
+        raise InvalidInput(f"{field}: {value!r} is not an absolute path")
+    return value
+
+
+def absolute_or_empty(value: str, field: str) -> str:
+    return absolute(value, field) if value else ""
+
+
+def inside(value: str, field: str) -> str:
+    """A relative path that does not climb out of where it starts. May be empty."""
+    name(value, field)
+    if value.startswith("/"):
+        raise InvalidInput(f"{field}: {value!r} is not a relative path")
+    if ".." in value.split("/"):
+        raise InvalidInput(f"{field}: {value!r} climbs out of its directory")
+    return posixpath.normpath(value) if value else ""
+
+
+def address(value: str, field: str) -> str:
+    """An IP address, or empty."""
+    if value:
+        try:
+            ipaddress.ip_address(value)
+        except ValueError:
+            raise InvalidInput(f"{field}: {value[:80]!r} is not an IP address") from None
+    return value

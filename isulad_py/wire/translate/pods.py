@@ -1,0 +1,148 @@
+"""Pod sandboxes: configuration in; list items and statuses out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isulad_py.api.runtime import v1 as cri
+from isulad_py.model.errors import InvalidInput
+from isulad_py.model.network import Dns, PortMapping, Protocol
+from isulad_py.model.pod import PodConfig, PodMetadata, PodRecord, PodState
+from isulad_py.wire.translate import checks, presence, resources, security
+
+HOSTNAME_MAX: Final = 64
+"""The kernel's limit (sethostname(2))."""
+
+
+def pod_config(message: cri.PodSandboxConfig, field: str = "config") -> PodConfig:
+    """The model of a whole configuration; InvalidInput names the field, starting with `field`."""
+    presence.required(message, field)
+    linux = message.linux
+    return PodConfig(
+        metadata=_metadata(presence.required(message.metadata, f"{field}.metadata"), f"{field}.metadata"),
+        hostname=_hostname(message.hostname, f"{field}.hostname"),
+        log_directory=checks.absolute_or_empty(message.log_directory, f"{field}.log_directory"),
+        dns=_dns(message.dns_config, f"{field}.dns_config"),
+        port_mappings=tuple(
+            _port_mapping(mapping, f"{field}.port_mappings[{index}]")
+            for index, mapping in enumerate(message.port_mappings)
+        ),
+        labels=message.labels,
+        annotations=message.annotations,
+        cgroup_parent=_cgroup_parent(linux.cgroup_parent, f"{field}.linux.cgroup_parent"),
+        security=security.pod_security(linux.security_context, f"{field}.linux.security_context"),
+        sysctls=_sysctls(linux.sysctls, f"{field}.linux.sysctls"),
+        overhead=resources.resources_if_given(linux.overhead, f"{field}.linux.overhead"),
+        resources=resources.resources_if_given(linux.resources, f"{field}.linux.resources"),
+    )
+
+
+def pod_config_if_given(message: cri.PodSandboxConfig, field: str) -> PodConfig | None:
+    return pod_config(message, field) if presence.given(message) else None
+
+
+def _metadata(message: cri.PodSandboxMetadata, field: str) -> PodMetadata:
+    return PodMetadata(
+        name=checks.required_name(message.name, f"{field}.name"),
+        uid=checks.name(message.uid, f"{field}.uid"),
+        namespace=checks.name(message.namespace, f"{field}.namespace"),
+        attempt=message.attempt,
+    )
+
+
+def _hostname(value: str, field: str) -> str:
+    if len(value.encode()) > HOSTNAME_MAX:
+        raise InvalidInput(f"{field} is longer than {HOSTNAME_MAX} bytes")
+    return checks.name(value, field)
+
+
+def _dns(message: cri.DnsConfig, field: str) -> Dns | None:
+    """Absent means that the host's resolv.conf is used; an empty one is an empty resolv.conf."""
+    if not presence.given(message):
+        return None
+    return Dns(
+        servers=checks.names(message.servers, f"{field}.servers"),
+        searches=checks.names(message.searches, f"{field}.searches"),
+        options=checks.names(message.options, f"{field}.options"),
+    )
+
+
+def _port_mapping(message: cri.PortMapping, field: str) -> PortMapping:
+    return PortMapping(
+        protocol=checks.member(Protocol, message.protocol, f"{field}.protocol"),
+        container_port=checks.port(message.container_port, f"{field}.container_port"),
+        host_port=checks.port(message.host_port, f"{field}.host_port"),
+        host_ip=checks.address(message.host_ip, f"{field}.host_ip"),
+    )
+
+
+def _cgroup_parent(value: str, field: str) -> str:
+    if ".." in checks.name(value, field).split("/"):
+        raise InvalidInput(f"{field}: {value!r} climbs out of its hierarchy")
+    return value
+
+
+def _sysctls(values: dict[str, str], field: str) -> dict[str, str]:
+    for key, value in values.items():
+        checks.required_name(key, field)
+        checks.no_nul(value, f"{field}[{key}]")
+        if ".." in key:
+            raise InvalidInput(f"{field}: {key!r} is not a sysctl")
+    return values
+
+
+def _metadata_message(metadata: PodMetadata) -> cri.PodSandboxMetadata:
+    return cri.PodSandboxMetadata(
+        name=metadata.name, uid=metadata.uid, namespace=metadata.namespace, attempt=metadata.attempt
+    )
+
+
+def _state(record: PodRecord) -> cri.PodSandboxState:
+    """CRI has two states; what is being made or removed is not ready."""
+    ready = record.state is PodState.READY
+    return cri.PodSandboxState(cri.PodSandboxState.SANDBOX_READY if ready else cri.PodSandboxState.SANDBOX_NOTREADY)
+
+
+def pod_item(record: PodRecord) -> cri.PodSandbox:
+    """As ListPodSandbox shows it."""
+    return cri.PodSandbox(
+        id=record.id,
+        metadata=_metadata_message(record.config.metadata),
+        state=_state(record),
+        created_at=record.created_at,
+        labels=record.config.labels,
+        annotations=record.config.annotations,
+        runtime_handler=record.runtime_handler,
+    )
+
+
+def pod_status(record: PodRecord) -> cri.PodSandboxStatus:
+    options = security.namespaces_message(record.config.security.namespaces)
+    return cri.PodSandboxStatus(
+        id=record.id,
+        metadata=_metadata_message(record.config.metadata),
+        state=_state(record),
+        created_at=record.created_at,
+        network=_network(record),
+        linux=cri.LinuxPodSandboxStatus(namespaces=cri.Namespace(options=options)),
+        labels=record.config.labels,
+        annotations=record.config.annotations,
+        runtime_handler=record.runtime_handler,
+    )
+
+
+def _network(record: PodRecord) -> cri.PodSandboxNetworkStatus:
+    """Addresses of its own; none for a pod on the host's network."""
+    ips = record.network.ips if record.network is not None and not record.config.host_network else ()
+    return cri.PodSandboxNetworkStatus(
+        ip=ips[0] if ips else "", additional_ips=[cri.PodIp(ip=address) for address in ips[1:]]
+    )
+
+
+def pod_attributes(record: PodRecord) -> cri.PodSandboxAttributes:
+    return cri.PodSandboxAttributes(
+        id=record.id,
+        metadata=_metadata_message(record.config.metadata),
+        labels=record.config.labels,
+        annotations=record.config.annotations,
+    )

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from isulad_py.api.runtime import v1 as cri
+from isulad_py.model.errors import InvalidInput
+from isulad_py.model.ids import PodId
+from isulad_py.model.network import Dns, NetworkResult, PortMapping, Protocol
+from isulad_py.model.pod import PodConfig, PodMetadata, PodRecord
+from isulad_py.model.resources import Resources
+from isulad_py.model.security import NamespaceMode, NamespaceOptions, PodSecurity
+from isulad_py.wire.translate import pods
+from tests.cri_messages import messages
+
+
+def pod(**fields: Any) -> cri.PodSandboxConfig:
+    return cri.PodSandboxConfig(metadata=cri.PodSandboxMetadata(name="web"), **fields)
+
+
+def test_a_whole_configuration(codec: str) -> None:
+    message = cri.PodSandboxConfig(
+        metadata=cri.PodSandboxMetadata(name="web", uid="u1", namespace="default", attempt=2),
+        hostname="web",
+        log_directory="/var/log/pods/web",
+        dns_config=cri.DnsConfig(servers=["10.0.0.10"], searches=["svc"], options=["ndots:5"]),
+        port_mappings=[cri.PortMapping(protocol=cri.Protocol.SCTP, container_port=80, host_port=8080, host_ip="::1")],
+        labels={"app": "web", "": ""} if codec == "rust" else {"app": "web"},
+        annotations={"note": "a\nb"},
+        linux=cri.LinuxPodSandboxConfig(
+            cgroup_parent="/kubepods/pod1",
+            sysctls={"net.ipv4.ip_forward": "1"},
+            resources=cri.LinuxContainerResources(cpu_shares=2),
+            security_context=cri.LinuxSandboxSecurityContext(
+                namespace_options=cri.NamespaceOption(network=cri.NamespaceMode.NODE)
+            ),
+        ),
+    )
+    config = pods.pod_config(cri.PodSandboxConfig().parse(bytes(message)))
+    assert config == PodConfig(
+        metadata=PodMetadata(name="web", uid="u1", namespace="default", attempt=2),
+        hostname="web",
+        log_directory="/var/log/pods/web",
+        dns=Dns(servers=("10.0.0.10",), searches=("svc",), options=("ndots:5",)),
+        port_mappings=(PortMapping(protocol=Protocol.SCTP, container_port=80, host_port=8080, host_ip="::1"),),
+        labels=message.labels,
+        annotations={"note": "a\nb"},
+        cgroup_parent="/kubepods/pod1",
+        security=PodSecurity(namespaces=NamespaceOptions(network=NamespaceMode.NODE)),
+        sysctls={"net.ipv4.ip_forward": "1"},
+        resources=Resources(cpu_shares=2),
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        (cri.PodSandboxConfig(), r"^config is missing"),
+        (cri.PodSandboxConfig(hostname="x"), r"^config\.metadata is missing"),
+        (cri.PodSandboxConfig(metadata=cri.PodSandboxMetadata(uid="u")), r"^config\.metadata\.name is empty"),
+        (
+            cri.PodSandboxConfig(metadata=cri.PodSandboxMetadata(name="a\nb")),
+            r"^config\.metadata\.name has control characters",
+        ),
+        (
+            cri.PodSandboxConfig(metadata=cri.PodSandboxMetadata(name="a", namespace="\0")),
+            r"^config\.metadata\.namespace has control",
+        ),
+        (pod(hostname="h" * 65), r"^config\.hostname is longer than 64"),
+        (pod(hostname="h\n"), r"^config\.hostname has control"),
+        (pod(log_directory="logs"), r"^config\.log_directory: 'logs' is not an absolute path"),
+        (pod(dns_config=cri.DnsConfig(servers=["1.1.1.1\nfoo"])), r"^config\.dns_config\.servers\[0\] has control"),
+        (pod(port_mappings=[cri.PortMapping(protocol=9)]), r"^config\.port_mappings\[0\]\.protocol: 9 is not a value"),
+        (pod(port_mappings=[cri.PortMapping(container_port=-1)]), r"\.container_port: -1 is not a port"),
+        (pod(port_mappings=[cri.PortMapping(host_port=65536)]), r"\.host_port: 65536 is not a port"),
+        (pod(port_mappings=[cri.PortMapping(host_ip="host")]), r"\.host_ip: 'host' is not an IP address"),
+        (pod(linux=cri.LinuxPodSandboxConfig(cgroup_parent="/a/../b")), r"^config\.linux\.cgroup_parent: .* climbs"),
+        (pod(linux=cri.LinuxPodSandboxConfig(sysctls={"../x": "1"})), r"^config\.linux\.sysctls: '\.\./x'"),
+        (pod(linux=cri.LinuxPodSandboxConfig(sysctls={"a": "\0"})), r"^config\.linux\.sysctls\[a\] has a NUL"),
+        (
+            pod(linux=cri.LinuxPodSandboxConfig(overhead=cri.LinuxContainerResources(cpu_period=-1))),
+            r"^config\.linux\.overhead\.cpu_period: -1 is less than 0",
+        ),
+    ],
+)
+def test_refusals_name_the_field(message: cri.PodSandboxConfig, complaint: str) -> None:
+    with pytest.raises(InvalidInput, match=complaint):
+        pods.pod_config(message)
+
+
+@given(messages(cri.PodSandboxConfig))
+def test_any_message_is_translated_or_refused_by_name(message: cri.PodSandboxConfig) -> None:
+    message.metadata = cri.PodSandboxMetadata(name="web")
+    complaint = ""
+    try:
+        config = pods.pod_config(cri.PodSandboxConfig().parse(bytes(message)))
+    except InvalidInput as refusal:
+        complaint = str(refusal)
+    else:
+        assert config.labels == message.labels
+        assert config.annotations == message.annotations
+    assert complaint.startswith("config") or not complaint
+
+
+def record(**facts: Any) -> PodRecord:
+    config = PodConfig(
+        metadata=PodMetadata(name="web", uid="u", namespace="ns", attempt=1), labels={"a": "b"}, annotations={"c": "d"}
+    )
+    return PodRecord(**{"id": PodId("p1"), "config": config, "created_at": 5, "runtime_handler": "runc", **facts})
+
+
+READY = cri.PodSandboxState.SANDBOX_READY
+NOTREADY = cri.PodSandboxState.SANDBOX_NOTREADY
+
+
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [
+        ({}, NOTREADY),
+        ({"ready_at": 6}, READY),
+        ({"ready_at": 6, "stopping_at": 7}, NOTREADY),
+        ({"ready_at": 6, "removing_at": 7}, NOTREADY),
+    ],
+)
+def test_states(facts: dict[str, int], state: cri.PodSandboxState) -> None:
+    assert pods.pod_item(record(**facts)).state == state
+    assert pods.pod_status(record(**facts)).state == state
+
+
+def test_a_list_item(codec: str) -> None:
+    item = cri.PodSandbox().parse(bytes(pods.pod_item(record(ready_at=6))))
+    assert item == cri.PodSandbox(
+        id="p1",
+        metadata=cri.PodSandboxMetadata(name="web", uid="u", namespace="ns", attempt=1),
+        state=READY,
+        created_at=5,
+        labels={"a": "b"},
+        annotations={"c": "d"},
+        runtime_handler="runc",
+    )
+
+
+def test_a_status_has_every_address(codec: str) -> None:
+    dual = record(ready_at=6, network=NetworkResult(ips=("10.0.0.5", "fd00::5")))
+    status = cri.PodSandboxStatus().parse(bytes(pods.pod_status(dual)))
+    assert status.network.ip == "10.0.0.5"
+    assert [extra.ip for extra in status.network.additional_ips] == ["fd00::5"]
+    assert status.metadata.uid == "u"
+    assert status.created_at == 5
+
+
+def test_a_pod_on_the_hosts_network_has_no_address() -> None:
+    security = PodSecurity(namespaces=NamespaceOptions(network=NamespaceMode.NODE, pid=NamespaceMode.CONTAINER))
+    host = record(
+        config=PodConfig(metadata=PodMetadata(name="h"), security=security), network=NetworkResult(ips=("10.0.0.5",))
+    )
+    status = pods.pod_status(host)
+    assert status.network.ip == ""
+    assert status.linux.namespaces.options.network == cri.NamespaceMode.NODE
+    assert status.linux.namespaces.options.pid == cri.NamespaceMode.CONTAINER
+
+
+def test_attributes() -> None:
+    assert pods.pod_attributes(record()).metadata.name == "web"
+    assert pods.pod_attributes(record()).labels == {"a": "b"}

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isulad_py.api.runtime import v1 as cri
+from isulad_py.model.errors import InvalidInput
+from isulad_py.model.security import (
+    Capabilities,
+    ContainerSecurity,
+    GroupsPolicy,
+    IdMapping,
+    NamespaceMode,
+    NamespaceOptions,
+    ProfileKind,
+    SecurityProfile,
+    SELinuxLabel,
+    UserNamespace,
+)
+from isulad_py.wire.translate import security
+
+
+def inner(**fields: Any) -> ContainerSecurity:
+    return security.container_security(cri.LinuxContainerSecurityContext(**fields), "s")
+
+
+def outer(**fields: Any) -> Any:
+    return security.pod_security(cri.LinuxSandboxSecurityContext(**fields), "s")
+
+
+def test_a_whole_context_of_a_container(codec: str) -> None:
+    message = cri.LinuxContainerSecurityContext(
+        capabilities=cri.Capability(
+            add_capabilities=["NET_ADMIN"], drop_capabilities=["ALL"], add_ambient_capabilities=["CHOWN"]
+        ),
+        privileged=True,
+        namespace_options=cri.NamespaceOption(pid=cri.NamespaceMode.TARGET, target_id="c0"),
+        selinux_options=cri.SeLinuxOption(user="u", role="r", type="t", level="l"),
+        run_as_group=cri.Int64Value(value=5),
+        run_as_username="app",
+        readonly_rootfs=True,
+        supplemental_groups=[0, 7],
+        supplemental_groups_policy=cri.SupplementalGroupsPolicy.Strict,
+        no_new_privs=True,
+        masked_paths=["/proc/kcore"],
+        readonly_paths=["/proc/sys"],
+        seccomp=cri.SecurityProfile(
+            profile_type=cri.SecurityProfileProfileType.Localhost, localhost_ref="/profiles/a.json"
+        ),
+        apparmor=cri.SecurityProfile(profile_type=cri.SecurityProfileProfileType.Unconfined, localhost_ref="x"),
+    )
+    found = security.container_security(cri.LinuxContainerSecurityContext().parse(bytes(message)), "s")
+    assert found == ContainerSecurity(
+        capabilities=Capabilities(add=("NET_ADMIN",), drop=("ALL",), add_ambient=("CHOWN",)),
+        privileged=True,
+        namespaces=NamespaceOptions(pid=NamespaceMode.TARGET, target_id="c0"),
+        selinux=SELinuxLabel(user="u", role="r", type="t", level="l"),
+        run_as_group=5,
+        run_as_username="app",
+        readonly_rootfs=True,
+        supplemental_groups=(0, 7),
+        groups_policy=GroupsPolicy.STRICT,
+        no_new_privs=True,
+        masked_paths=("/proc/kcore",),
+        readonly_paths=("/proc/sys",),
+        seccomp=SecurityProfile(kind=ProfileKind.LOCALHOST, localhost_ref="/profiles/a.json"),
+        apparmor=SecurityProfile(kind=ProfileKind.UNCONFINED),
+    )
+
+
+ZERO = cri.Int64Value(value=0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"run_as_user": cri.Int64Value(value=-1)}, r"^s\.run_as_user: -1 is less than 0"),
+        ({"run_as_user": ZERO, "run_as_username": "app"}, r"^s: run_as_user and run_as_username exclude"),
+        ({"run_as_group": ZERO}, r"^s\.run_as_group is given without run_as_user"),
+        ({"supplemental_groups": [1, -1]}, r"^s\.supplemental_groups\[1\]: -1"),
+        ({"supplemental_groups_policy": 2}, r"^s\.supplemental_groups_policy: 2 is not a value of GroupsPolicy"),
+        ({"masked_paths": ["proc"]}, r"^s\.masked_paths\[0\]: 'proc' is not an absolute path"),
+        ({"capabilities": cri.Capability(add_capabilities=["A\nB"])}, r"^s\.capabilities\.add_capabilities\[0\]"),
+        ({"seccomp": cri.SecurityProfile(profile_type=7)}, r"^s\.seccomp\.profile_type: 7"),
+        ({"apparmor": cri.SecurityProfile(profile_type=2)}, r"^s\.apparmor\.localhost_ref is empty"),
+        ({"namespace_options": cri.NamespaceOption(pid=4)}, r"^s\.namespace_options\.pid: 4 is not a value"),
+        ({"namespace_options": cri.NamespaceOption(pid=3)}, r"^s\.namespace_options\.target_id is empty"),
+        ({"namespace_options": cri.NamespaceOption(ipc=3, target_id="x")}, r"^s\.namespace_options\.ipc: TARGET"),
+        (
+            {"namespace_options": cri.NamespaceOption(userns_options=cri.UserNamespace(mode=1))},
+            r"^s\.namespace_options\.userns_options\.mode: CONTAINER is neither",
+        ),
+        ({"selinux_options": cri.SeLinuxOption(level="a\nb")}, r"^s\.selinux_options\.level has control"),
+    ],
+)
+def test_refusals_name_the_field(fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InvalidInput, match=complaint):
+        inner(**fields)
+
+
+def test_a_group_of_the_pod_needs_a_user() -> None:
+    with pytest.raises(InvalidInput, match=r"^s\.run_as_group is given without run_as_user"):
+        outer(run_as_group=ZERO)
+
+
+@pytest.mark.parametrize(
+    ("text", "profile"),
+    [
+        ("runtime/default", SecurityProfile(kind=ProfileKind.RUNTIME_DEFAULT)),
+        ("docker/default", SecurityProfile(kind=ProfileKind.RUNTIME_DEFAULT)),
+        ("unconfined", SecurityProfile(kind=ProfileKind.UNCONFINED)),
+        ("localhost//var/x.json", SecurityProfile(kind=ProfileKind.LOCALHOST, localhost_ref="/var/x.json")),
+    ],
+)
+def test_profiles_as_clients_of_v1alpha2_write_them(codec: str, text: str, profile: SecurityProfile) -> None:
+    sandbox = cri.LinuxSandboxSecurityContext().parse(b"\x3a" + bytes([len(text)]) + text.encode())
+    assert security.pod_security(sandbox, "s").seccomp == profile
+    container = cri.LinuxContainerSecurityContext().parse(b"\x52" + bytes([len(text)]) + text.encode())
+    assert security.container_security(container, "s").seccomp == profile
+    confined = cri.LinuxContainerSecurityContext().parse(b"\x4a" + bytes([len(text)]) + text.encode())
+    assert security.container_security(confined, "s").apparmor == profile
+
+
+def test_the_newer_profile_counts_beside_the_old_form() -> None:
+    both = cri.LinuxSandboxSecurityContext().parse(b"\x3a\x0aunconfined\x4a\x00")
+    assert security.pod_security(both, "s").seccomp == SecurityProfile(kind=ProfileKind.RUNTIME_DEFAULT)
+
+
+@pytest.mark.parametrize("text", ["other", "localhost/", "localhost", "local\nhost/x"])
+def test_old_profiles_that_say_nothing(text: str) -> None:
+    message = cri.LinuxSandboxSecurityContext().parse(b"\x3a" + bytes([len(text)]) + text.encode())
+    with pytest.raises(InvalidInput, match=r"^s\.seccomp_profile_path"):
+        security.pod_security(message, "s")
+
+
+IDS = st.integers(0, 2**32 - 1)
+MAPPINGS = st.lists(st.builds(IdMapping, host_id=IDS, container_id=IDS, length=IDS), max_size=2).map(tuple)
+USERNS = st.builds(
+    UserNamespace, mode=st.sampled_from([NamespaceMode.POD, NamespaceMode.NODE]), uids=MAPPINGS, gids=MAPPINGS
+)
+MODES = st.sampled_from([NamespaceMode.POD, NamespaceMode.CONTAINER, NamespaceMode.NODE])
+
+
+@given(
+    st.builds(NamespaceOptions, network=MODES, pid=MODES, ipc=MODES, target_id=st.just("c0"), userns=st.none() | USERNS)
+)
+def test_namespaces_go_out_and_come_back(options: NamespaceOptions) -> None:
+    message = cri.NamespaceOption().parse(bytes(security.namespaces_message(options)))
+    assert security.namespaces(message, "n") == options

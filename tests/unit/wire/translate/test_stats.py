@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import betterproto
+
+from isulad_py.api.runtime import v1 as cri
+from isulad_py.model.container import ContainerConfig, ContainerMetadata, ContainerRecord
+from isulad_py.model.ids import ContainerId, PodId
+from isulad_py.model.pod import PodConfig, PodMetadata, PodRecord
+from isulad_py.model.stats import (
+    CgroupSample,
+    ContainerSample,
+    FilesystemUsage,
+    InterfaceSample,
+    PodSample,
+    Pressure,
+    Psi,
+)
+from isulad_py.wire.translate import stats
+
+POD = PodRecord(id=PodId("p1"), config=PodConfig(metadata=PodMetadata(name="p"), labels={"a": "b"}))
+CONTAINER = ContainerRecord(
+    id=ContainerId("c1"),
+    pod_id=PodId("p1"),
+    config=ContainerConfig(metadata=ContainerMetadata(name="c"), labels={"l": "m"}),
+)
+PSI = Psi(some=Pressure(total_us=1, avg10=0.5, avg60=0.25, avg300=0.0))
+FULL = CgroupSample(
+    timestamp=100,
+    cpu_usage_ns=0,
+    cpu_psi=PSI,
+    memory_usage_bytes=50,
+    memory_working_set_bytes=40,
+    memory_rss_bytes=30,
+    memory_limit_bytes=64,
+    memory_page_faults=5,
+    memory_major_page_faults=0,
+    swap_usage_bytes=0,
+    swap_limit_bytes=10,
+    io_psi=PSI,
+)
+LAYER = FilesystemUsage(timestamp=99, mountpoint="/g", used_bytes=7, inodes_used=3)
+
+
+def test_a_container_with_everything(codec: str) -> None:
+    sample = ContainerSample(container_id="c1", cgroup=FULL, nano_cores=0, writable_layer=LAYER)
+    found = cri.ContainerStats().parse(bytes(stats.container_stats(CONTAINER, sample)))
+    assert (found.attributes.id, found.attributes.metadata.name, found.attributes.labels) == ("c1", "c", {"l": "m"})
+    assert betterproto.serialized_on_wire(found.cpu.usage_core_nano_seconds)
+    assert betterproto.serialized_on_wire(found.cpu.usage_nano_cores)
+    assert found.cpu.psi.some == cri.PsiData(total=1, avg10=0.5, avg60=0.25)
+    assert not betterproto.serialized_on_wire(found.cpu.psi.full)
+    memory = found.memory
+    assert [memory.working_set_bytes.value, memory.available_bytes.value, memory.usage_bytes.value] == [40, 24, 50]
+    assert [memory.rss_bytes.value, memory.page_faults.value, memory.major_page_faults.value] == [30, 5, 0]
+    assert (found.writable_layer.fs_id.mountpoint, found.writable_layer.used_bytes.value) == ("/g", 7)
+    assert found.swap.swap_available_bytes.value == 10
+    assert found.io.psi.some.total == 1
+
+
+def test_what_is_not_known_is_absent(codec: str) -> None:
+    sample = ContainerSample(container_id="c1", cgroup=CgroupSample(timestamp=100))
+    found = cri.ContainerStats().parse(bytes(stats.container_stats(CONTAINER, sample)))
+    assert found.cpu.timestamp == 100
+    assert not betterproto.serialized_on_wire(found.cpu.usage_nano_cores)
+    assert not betterproto.serialized_on_wire(found.memory.available_bytes)
+    for part in (found.swap, found.io, found.writable_layer, found.cpu.psi):
+        assert not betterproto.serialized_on_wire(part)
+
+
+def test_more_used_than_allowed_leaves_nothing() -> None:
+    over = CgroupSample(timestamp=1, memory_limit_bytes=5, memory_working_set_bytes=9)
+    assert stats._memory(over).available_bytes.value == 0
+
+
+def test_a_pod(codec: str) -> None:
+    interfaces = (InterfaceSample(name="eth0", rx_bytes=1), InterfaceSample(name="net1", tx_errors=2))
+    parts = (ContainerSample(container_id="c1", cgroup=FULL), ContainerSample(container_id="gone", cgroup=FULL))
+    sample = PodSample(pod_id="p1", cgroup=FULL, nano_cores=3, interfaces=interfaces, process_count=4, containers=parts)
+    found = cri.PodSandboxStats().parse(bytes(stats.pod_stats(POD, sample, {CONTAINER.id: CONTAINER})))
+    assert (found.attributes.id, found.attributes.labels) == ("p1", {"a": "b"})
+    assert found.linux.network.default_interface.name == "eth0"
+    assert found.linux.network.interfaces[0].tx_errors.value == 2
+    assert found.linux.process.process_count.value == 4
+    assert [part.attributes.id for part in found.linux.containers] == ["c1"]
+
+
+def test_a_pod_without_a_cgroup(codec: str) -> None:
+    found = stats.pod_stats(POD, PodSample(pod_id="p1", cgroup=None), {})
+    parsed = cri.PodSandboxStats().parse(bytes(found))
+    assert parsed.attributes.id == "p1"
+    assert not betterproto.serialized_on_wire(parsed.linux.cpu)

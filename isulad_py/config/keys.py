@@ -74,10 +74,12 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("group", _T, "group that owns the socket (mode 0660); root where the group does not exist", short="G"),
     Key("enable-cri-v1", _B, "serve runtime.v1 beside runtime.v1alpha2"),
     Key("enable-pod-events", _B, "serve GetContainerEvents, and container statuses inside PodSandboxStatus"),
-    Key("websocket-server-listening-port", _I, "port of exec, attach and port-forward; 0 picks a free one"),
-    Key("stream-server-address", _T, "address of that port; loopback, because the kubelet proxies to it"),
-    Key("stream-idle-timeout", _D, "end of a stream on which nothing moves"),
-    Key("stream-session-limit", _I, "streams at once"),
+    Key("websocket-server-listening-port", _I, "port of exec, attach and port-forward; 0 picks a free one", _NONE),
+    Key(
+        "stream-server-address", _T, "address of the streaming port; loopback, because the kubelet proxies to it", _NONE
+    ),
+    Key("stream-idle-timeout", _D, "end of a stream on which nothing moves", _NONE),
+    Key("stream-session-limit", _I, "streams at once", _NONE),
     Key("metrics-port", _I, "port of /healthz, /readyz and /metrics on 127.0.0.1; 0 picks a free one, -1 turns it off"),
     Key("tls", _B, "TLS on TCP listeners (there are none)", _NONE),
     Key("tls-verify", _B, "client certificates on TCP listeners (there are none)", _NONE, flag="tlsverify"),
@@ -94,7 +96,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("log-opts", _M, "for the file driver: log-path, log-file-mode, max-file, max-size", flag="log-opt"),
     # Runtimes
     Key("default-runtime", _T, "runtime of pods that name no handler"),
-    Key("runtimes", _M, "OCI runtimes by name: path, runtime-args, pod-sandbox-mode"),
+    Key("runtimes", _M, "OCI runtimes by name: path, runtime-args"),
     Key("cri-runtimes", _M, "runtime handler of CRI to a name in `runtimes`", flag="cri-runtime"),
     Key("cri-sandboxers", _M, "sandboxer endpoint by handler", _NONE),
     Key("monitor", _T, "conmon, the monitor of each container: a path, or a name to look up"),

@@ -12,8 +12,6 @@ class RuntimeEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Absolute, or a name to look up; empty means the entry's own name."""
     runtime_args: tuple[str, ...] = ()
     """Global arguments, before the command."""
-    pod_sandbox_mode: str = ""
-    """Overrides the key of the same name, for runtimes that need a pause container."""
 
 
 class RegistryEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Final
 
 from isulad_py.config.findings import Finding, Severity
+from isulad_py.config.runtimes import BUILT_IN, FindProgram
 from isulad_py.config.schema import Config
 
-BUILT_IN: Final = ("runc", "crun")
-"""Runtimes that need no entry: found by their name, where they are installed."""
 MODES: Final = ("namespaces", "pause")
-FindProgram = Callable[[str], str | None]
 
 
 def check(config: Config, find_program: FindProgram) -> Iterator[Finding]:
@@ -58,14 +56,10 @@ def _handlers(config: Config) -> Iterator[Finding]:
 
 
 def _modes(config: Config) -> Iterator[Finding]:
-    hint = f"one of {' '.join(MODES)}"
     if config.pod_sandbox_mode not in MODES:
+        hint = f"one of {' '.join(MODES)}"
         message = f"{config.pod_sandbox_mode!r} is no mode"
         yield Finding(id="bad-value", key="pod-sandbox-mode", message=message, hint=hint)
-    for name, entry in config.runtimes.items():
-        if entry.pod_sandbox_mode and entry.pod_sandbox_mode not in MODES:
-            message = f"{name}: pod-sandbox-mode {entry.pod_sandbox_mode!r} is no mode"
-            yield Finding(id="bad-value", key="runtimes", message=message, hint=hint)
     if config.native_umask not in {"secure", "normal"}:
         message = f"{config.native_umask!r} is not secure or normal"
         yield Finding(id="bad-value", key="native.umask", message=message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from time import monotonic
 from typing import Final
 
 INTERVAL_SECONDS: Final = 0.025
@@ -20,14 +21,16 @@ class LoopLag:
         self._due = 0.0
 
     def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._due = loop.time() + self._interval
-        self._timer = loop.call_at(self._due, self._fire, loop)
+        self._arm(asyncio.get_running_loop())
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        # Not the loop's own clock: uvloop's has milliseconds, and stands still while callbacks run.
+        self._due = monotonic() + self._interval
+        self._timer = loop.call_later(self._interval, self._fire, loop)
 
     def _fire(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._observe(max(0.0, loop.time() - self._due))
-        self._due = loop.time() + self._interval
-        self._timer = loop.call_at(self._due, self._fire, loop)
+        self._observe(max(0.0, monotonic() - self._due))
+        self._arm(loop)
 
     def stop(self) -> None:
         """Idempotent."""

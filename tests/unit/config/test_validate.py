@@ -52,7 +52,6 @@ def test_the_defaults_are_sound() -> None:
         ("log_opts", {"log-path": "logs"}, "log-opts"),
         ("default_runtime", "kata", "default-runtime"),
         ("runtimes", {"a b": RuntimeEntry(path="/x")}, "runtimes"),
-        ("runtimes", {"x": RuntimeEntry(pod_sandbox_mode="vm")}, "runtimes"),
         ("pod_sandbox_mode", "vm", "pod-sandbox-mode"),
         ("pod_sandbox_image", "a b", "pod-sandbox-image"),
         ("cgroup_parent", "/../x", "cgroup-parent"),

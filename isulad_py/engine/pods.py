@@ -95,11 +95,13 @@ class Pods:
         pod_id = record.id
         undo.push("remove the cgroup", partial(self._cgroups.remove, record))
         undo.push("release namespaces and files", partial(self._environments.destroy, pod_id))
-        environment = await self._environments.create(_environment_of(record))
+        request = _environment_of(record)
+        environment = await self._environments.create(request)
         record = await self._amend(pod_id, environment=environment)
         if not record.config.host_network:
             undo.push("release the network", partial(self._release_network, pod_id))
             record = await self._attach(record)
+            await self._environments.settle(request, record.network.ips if record.network else ())
         if self._pause.needed(record):
             undo.push("remove the pause container", partial(self._pause.remove, record))
             processes = await self._pause.start(record)

@@ -1,0 +1,240 @@
+"""The OCI runtime with its monitor: implements ports.runtime.ContainerRuntime."""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import structlog
+from msgspec import Struct
+
+from isulad_py.host import blocking, pidfd
+from isulad_py.host.failures import translated
+from isulad_py.host.files import ensure_dir
+from isulad_py.host.tasks import to_the_end
+from isulad_py.model.container import ExitFact, Processes
+from isulad_py.model.errors import AlreadyExists, DeadlineExceeded, EngineError, HostFailure, NotFound
+from isulad_py.model.facts import HostFacts
+from isulad_py.model.handlers import RuntimeHandler
+from isulad_py.model.ids import ContainerId
+from isulad_py.model.resources import Resources
+from isulad_py.ports.clock import Clock
+from isulad_py.ports.runtime import ExecCommand, ExecResult, HandlerFeatures, Launch
+from isulad_py.runtime import members, monitor, runc
+from isulad_py.runtime.bundle import Bundles, Launched
+from isulad_py.runtime.control import Control
+from isulad_py.runtime.ending import DIRECT, Endings, note_failure
+from isulad_py.runtime.exec import Execs
+from isulad_py.runtime.layout import Layout
+from isulad_py.runtime.programs import Call, Programs
+from isulad_py.runtime.resources import update_document
+
+log = structlog.get_logger(__name__)
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    state: str
+    """Directory for everything that does not outlive a reboot."""
+    monitor: str = "conmon"
+    """Absolute, or a program to look up."""
+    create_seconds: float = 120.0
+    command_seconds: float = 60.0
+    """For a runtime's other commands but exec."""
+
+
+_DEFAULTS: Final = Options(state="/var/run/isulad")
+
+
+class OciRuntime:
+    def __init__(
+        self,
+        *,
+        handlers: Mapping[str, RuntimeHandler],
+        facts: HostFacts,
+        clock: Clock,
+        options: Options = _DEFAULTS,
+    ) -> None:
+        self._facts = facts
+        self._options = options
+        self._layout = Layout(options.state)
+        self._bundles = Bundles(self._layout)
+        self._programs = Programs(
+            handlers=handlers, monitor=options.monitor, layout=self._layout, command_seconds=options.command_seconds
+        )
+        self._endings = Endings(
+            programs=self._programs,
+            bundles=self._bundles,
+            layout=self._layout,
+            cgroup_mounts=facts.cgroup_mounts,
+            clock=clock,
+        )
+        self._execs = Execs(programs=self._programs, bundles=self._bundles, clock=clock)
+        self._control = Control(clock=clock)
+
+    async def create(self, launch: Launch) -> Processes:
+        version = await self._programs.version(launch.handler)
+        self._programs.monitor_path()
+        bundle = self._layout.bundle(launch.id)
+        try:
+            async with asyncio.timeout(self._options.create_seconds):
+                await to_the_end(blocking.run(self._bundles.write, launch), name="write a bundle")
+                return await self._launch(launch, bundle, version.family)
+        except TimeoutError as error:
+            late = DeadlineExceeded(f"create: no container within {self._options.create_seconds:g} s")
+            await self._undo_create(launch, late)
+            raise late from error
+        except AlreadyExists:
+            raise  # the bundle is another's
+        except BaseException as error:
+            await self._undo_create(launch, error)
+            raise
+
+    async def _launch(self, launch: Launch, bundle: str, family: str) -> Processes:
+        files = monitor.Files(
+            bundle=bundle,
+            pid_file=self._layout.pid_file(launch.id),
+            monitor_pid_file=self._layout.monitor_pid_file(launch.id),
+            log=self._bundles.log_argument(launch),
+        )
+        runtime = self._programs.path(launch.handler)
+        args = monitor.arguments(launch, files, runtime, self._programs.global_args(launch.handler))
+        argv = [self._programs.monitor_path(), *args]
+        groups = self._monitor_groups(launch)
+        pid = await monitor.start(argv, bundle=bundle, place=partial(self._place, launch, groups))
+        own = tuple(groups) if self._facts.cgroup_version == 2 else ()
+        seen = Launched(handler=launch.handler, family=family, monitor_cgroups=own, log_path=launch.log_path)
+        return await to_the_end(blocking.run(self._take_stock, launch.id, pid, seen), name="record a launch")
+
+    def _take_stock(self, container_id: ContainerId, pid: int, seen: Launched) -> Processes:
+        monitor_pid = self._bundles.number(self._layout.monitor_pid_file(container_id))
+        processes = Processes(
+            pid=pid,
+            pid_started=pidfd.start_time(pid),
+            monitor_pid=monitor_pid,
+            monitor_started=pidfd.start_time(monitor_pid),
+        )
+        if not (processes.pid_started and processes.monitor_started):
+            raise HostFailure("create: the container's first process, or its monitor, ended at once")
+        launched = Launched(
+            handler=seen.handler,
+            family=seen.family,
+            processes=processes,
+            cgroups=members.read_membership(pid, self._facts.cgroup_mounts),
+            monitor_cgroups=seen.monitor_cgroups,
+            log_path=seen.log_path,
+        )
+        self._bundles.write_record(container_id, launched)
+        return processes
+
+    def _monitor_groups(self, launch: Launch) -> list[str]:
+        """On v2 a group of its own below the pod's: one that has children cannot hold processes (cgroup-v2.rst, No
+        Internal Process Constraint)."""
+        if not launch.monitor_cgroup.startswith("/"):
+            return []
+        path = launch.monitor_cgroup.rstrip("/")
+        if self._facts.cgroup_version == 2:
+            path = posixpath.join(path, f"monitor-{launch.id}")
+        return [mount + path for mount in sorted(set(self._facts.cgroup_mounts.values()))]
+
+    async def _place(self, launch: Launch, groups: list[str], pid: int) -> None:
+        """A monitor that cannot be moved is accounted to this daemon: no reason to refuse the container."""
+        refused = await to_the_end(blocking.run(self._join, groups, pid), name="place a monitor")
+        if refused:
+            log.info("monitor stays outside its pod's cgroup", container=launch.id, error=str(refused[0]))
+
+    def _join(self, groups: list[str], pid: int) -> list[OSError]:
+        if self._facts.cgroup_version == 2:
+            for group in groups:
+                with translated("make the monitor's cgroup"):
+                    ensure_dir(group)
+        return [error for error in members.join(pid, groups) if not isinstance(error, FileNotFoundError)]
+
+    async def _undo_create(self, launch: Launch, error: BaseException) -> None:
+        try:
+            await to_the_end(self._endings.delete(launch.id, launch.handler), name="undo a create")
+        except EngineError as cleanup:
+            note_failure(error, cleanup)
+
+    async def start(self, container_id: ContainerId, handler: str) -> None:
+        await self._command(container_id, handler, "start")
+
+    async def pause(self, container_id: ContainerId, handler: str) -> None:
+        await self._command(container_id, handler, "pause")
+
+    async def resume(self, container_id: ContainerId, handler: str) -> None:
+        await self._command(container_id, handler, "resume")
+
+    async def _command(self, container_id: ContainerId, handler: str, word: str) -> None:
+        await blocking.run(self._bundles.record, container_id)
+        await self._programs.call(Call(handler=handler, words=(word, container_id), step=word))
+
+    async def kill(self, container_id: ContainerId, handler: str, signal: int, *, everyone: bool = False) -> None:
+        await self._endings.kill(container_id, handler, signal, everyone=everyone)
+
+    async def wait_exit(self, container_id: ContainerId, processes: Processes) -> ExitFact:
+        return await self._endings.wait_exit(container_id, processes)
+
+    async def delete(self, container_id: ContainerId, handler: str) -> None:
+        await self._endings.delete(container_id, handler)
+
+    async def state(self, container_id: ContainerId, handler: str) -> str:
+        return await blocking.run(self._read_state, container_id, handler) or await self._ask_state(
+            container_id, handler
+        )
+
+    def _read_state(self, container_id: ContainerId, handler: str) -> str:
+        """From files, as runc and crun themselves tell it; empty where it takes the runtime to tell."""
+        try:
+            launched = self._bundles.record(container_id)
+        except NotFound:
+            return ""
+        if launched.family not in DIRECT or not self._bundles.has_known_state(container_id, handler):
+            return ""
+        if not pidfd.alive(launched.processes.pid, launched.processes.pid_started):
+            return "stopped"
+        if self._bundles.waits_for_start(container_id, handler):
+            return "created"
+        return "paused" if members.frozen(launched.cgroups) else "running"
+
+    async def _ask_state(self, container_id: ContainerId, handler: str) -> str:
+        if not await blocking.run(self._bundles.has_runtime_state, container_id, handler):
+            return ""
+        try:
+            return runc.parse_state(
+                await self._programs.call(Call(handler=handler, words=("state", container_id), step="state"))
+            )
+        except NotFound:
+            return ""
+
+    async def exec_sync(self, command: ExecCommand) -> ExecResult:
+        return await self._execs.run(command)
+
+    async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> None:
+        launched = await blocking.run(self._bundles.record, container_id)
+        now = await blocking.run(members.memory_and_swap_limit, launched.cgroups)
+        words = ("update", "--resources", "-", container_id)
+        document = update_document(resources, memory_and_swap_now=now)
+        await self._programs.call(Call(handler=handler, words=words, step="update", stdin=document))
+
+    async def reopen_log(self, container_id: ContainerId) -> None:
+        launched = await blocking.run(self._bundles.record, container_id)
+        if launched.log_path:
+            await self._control.reopen_log(self._layout.control(container_id), launched.log_path, launched.processes)
+
+    async def resize(self, container_id: ContainerId, width: int, height: int) -> None:
+        await self._control.resize(self._layout.control(container_id), width=width, height=height)
+
+    async def bundle_spec(self, container_id: ContainerId) -> bytes:
+        return await blocking.run(self._bundles.spec, container_id)
+
+    async def present(self) -> frozenset[ContainerId]:
+        return await blocking.run(self._bundles.present)
+
+    async def features(self, handler: str) -> HandlerFeatures:
+        return await self._programs.features(handler)
+
+    async def versions(self) -> dict[str, str]:
+        return await self._programs.versions()

@@ -1,0 +1,97 @@
+"""conmon's control fifo: lines of three numbers, `1 <height> <width>` resizes the terminal, `2 0 0` opens the log anew.
+
+conmon 2.1.6 takes the first line twice and the others not at all where it reads several at once, so one is sent only
+when the one before has been read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import struct
+import termios
+import weakref
+from pathlib import Path
+from typing import Final
+
+from isulad_py.host import blocking
+from isulad_py.host.failures import translate
+from isulad_py.model.container import Processes
+from isulad_py.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
+from isulad_py.ports.clock import Clock
+
+ANSWER_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 0.002
+
+
+class Control:
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+        self._locks: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
+
+    async def resize(self, fifo: str, *, width: int, height: int) -> None:
+        await self._send(fifo, f"1 {height} {width}\n")
+
+    async def reopen_log(self, fifo: str, log_path: str, processes: Processes) -> None:
+        """Returns when the monitor writes to the file at `log_path`. Nothing is done where it does already: conmon
+        would put an empty file in its place."""
+        if await blocking.run(_holds, processes.monitor_pid, log_path):
+            return
+        await self._send(fifo, "2 0 0\n")
+        deadline = self._clock.monotonic() + ANSWER_SECONDS
+        while not await blocking.run(_holds, processes.monitor_pid, log_path):
+            if self._clock.monotonic() > deadline:
+                raise DeadlineExceeded(f"reopen the log: the monitor has not opened {log_path}")
+            await self._clock.sleep(POLL_SECONDS)
+
+    async def _send(self, fifo: str, line: str) -> None:
+        lock = self._locks.setdefault(fifo, asyncio.Lock())
+        async with lock:
+            fd = _open(fifo)
+            try:
+                os.write(fd, line.encode())
+                await self._until_read(fd)
+            finally:
+                os.close(fd)
+
+    async def _until_read(self, fd: int) -> None:
+        deadline = self._clock.monotonic() + ANSWER_SECONDS
+        while _unread(fd):
+            if self._clock.monotonic() > deadline:
+                raise DeadlineExceeded("the monitor does not read its control fifo")
+            await self._clock.sleep(POLL_SECONDS)
+
+
+def _open(fifo: str) -> int:
+    try:
+        return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise NotFound(f"the container has no control fifo: {fifo}") from error
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise FailedPrecondition("the container's monitor has ended") from error
+        raise translate("open the control fifo", error) from error
+
+
+def _unread(fd: int) -> int:
+    size: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
+    return size
+
+
+def _holds(pid: int, path: str) -> bool:
+    """Whether the process has the file at `path` open."""
+    try:
+        wanted = Path(path).stat()
+        entries = list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+    return any(_is(entry, wanted) for entry in entries)
+
+
+def _is(entry: Path, wanted: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(entry.stat(), wanted)
+    except OSError:
+        return False

@@ -1,0 +1,222 @@
+"""How containers end: signals, waiting, removal of every trace. All of it works after the daemon's death, and removal
+for a container that was never made whole, too."""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+import signal
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import structlog
+
+from isulad_py.host import blocking, pidfd
+from isulad_py.model.container import ExitFact, Processes
+from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, NotFound
+from isulad_py.model.ids import ContainerId
+from isulad_py.ports.clock import Clock
+from isulad_py.runtime import members, runc
+from isulad_py.runtime.bundle import Bundles, Launched
+from isulad_py.runtime.layout import Layout
+from isulad_py.runtime.programs import Call, Programs
+
+log = structlog.get_logger(__name__)
+
+DIRECT: Final = frozenset({"runc", "crun"})
+"""Families whose first process is a process of this host: its signals need no program. A VM runtime's is not."""
+KILLED_SECONDS: Final = 10.0
+MONITOR_SECONDS: Final = 5.0
+"""For the monitor to write the last lines and the exit code; a client that does not read can make it hang."""
+CGROUP_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 0.01
+UNKNOWN_CODE: Final = 255
+UNKNOWN_REASON: Final = "ContainerStatusUnknown"
+
+
+class Endings:
+    def __init__(
+        self, *, programs: Programs, bundles: Bundles, layout: Layout, cgroup_mounts: Mapping[str, str], clock: Clock
+    ) -> None:
+        self._programs = programs
+        self._bundles = bundles
+        self._layout = layout
+        self._mounts = cgroup_mounts
+        self._clock = clock
+
+    async def kill(self, container_id: ContainerId, handler: str, number: int, *, everyone: bool) -> None:
+        """Success when it has already ended."""
+        launched = await blocking.run(self._bundles.record, container_id)
+        if launched.family not in DIRECT:
+            await self._kill_by_program(container_id, handler, number, everyone=everyone)
+            return
+        await blocking.run(self._signal, launched, number, everyone=everyone)
+
+    @staticmethod
+    def _signal(launched: Launched, number: int, *, everyone: bool) -> None:
+        processes = launched.processes
+        pidfd.send(processes.pid, processes.pid_started, number)
+        if everyone:
+            members.signal_all(members.listing(launched.cgroups), number)
+        if number == signal.SIGKILL and members.frozen(launched.cgroups):
+            members.thaw(launched.cgroups)
+
+    async def _kill_by_program(self, container_id: ContainerId, handler: str, number: int, *, everyone: bool) -> None:
+        words = ("kill", *(["--all"] if everyone else []), container_id, str(number))
+        try:
+            await self._programs.call(Call(handler=handler, words=words, step="kill"))
+        except FailedPrecondition:
+            log.debug("signal for a container that has ended", container=container_id, signal=number)
+
+    async def wait_exit(self, container_id: ContainerId, processes: Processes) -> ExitFact:
+        """First the monitor, since its word counts, and only where it left none the container itself."""
+        if not processes.pid:
+            processes = await self._recorded(container_id)
+        for pid, started in (
+            (0, 0),
+            (processes.monitor_pid, processes.monitor_started),
+            (processes.pid, processes.pid_started),
+        ):
+            await pidfd.wait_end(pid, started)
+            fact = await blocking.run(self._exit_fact, container_id)
+            if fact is not None:
+                return fact
+        return _unknown("the monitor ended before the container did", time.time_ns())
+
+    async def _recorded(self, container_id: ContainerId) -> Processes:
+        try:
+            return (await blocking.run(self._bundles.record, container_id)).processes
+        except NotFound:
+            return Processes()
+
+    def _exit_fact(self, container_id: ContainerId) -> ExitFact | None:
+        exit_ = self._bundles.exit(container_id)
+        if exit_ is None:
+            return None
+        if exit_.code < 0:
+            return _unknown("the monitor could not tell the exit status", exit_.at)
+        oom = exit_.code != 0 and self._out_of_memory(container_id)
+        return ExitFact(exit_code=exit_.code, finished_at=exit_.at, oom_killed=oom)
+
+    def _out_of_memory(self, container_id: ContainerId) -> bool:
+        """The cgroup's own counter, as long as there is the cgroup: the monitor hears of the pod's shortages too."""
+        try:
+            kills = members.oom_kills(self._bundles.record(container_id).cgroups)
+        except NotFound:
+            kills = None
+        return self._bundles.out_of_memory(container_id) if kills is None else kills > 0
+
+    async def delete(self, container_id: ContainerId, handler: str) -> None:
+        """Idempotent. The bundle goes last, so that what could not be removed is found again."""
+        if not await blocking.run(self._exists, container_id, handler):
+            return
+        try:
+            launched = await blocking.run(self._bundles.record, container_id)
+        except NotFound:
+            cgroups = await self._end_half_made(container_id)
+            await self._delete_state(container_id, handler, force=True)
+        else:
+            cgroups = _own(launched.cgroups, container_id)
+            await self._end_launched(container_id, launched, cgroups)
+            await self._delete_state(container_id, handler, force=launched.family not in DIRECT)
+            await blocking.run(_remove_all, launched.monitor_cgroups)
+        await self._remove_cgroups(cgroups)
+        await blocking.run(self._bundles.remove, container_id)
+
+    def _exists(self, container_id: ContainerId, handler: str) -> bool:
+        return self._bundles.exists(container_id) or self._bundles.has_runtime_state(container_id, handler)
+
+    async def _end_launched(self, container_id: ContainerId, launched: Launched, cgroups: Mapping[str, str]) -> None:
+        processes = launched.processes
+        directory = members.listing(cgroups)
+        if launched.family in DIRECT:
+            await blocking.run(self._signal, launched, signal.SIGKILL, everyone=bool(directory))
+        else:
+            await self._kill_by_program(container_id, launched.handler, signal.SIGKILL, everyone=False)
+        try:
+            async with asyncio.timeout(KILLED_SECONDS):
+                await pidfd.wait_end(processes.pid, processes.pid_started)
+        except TimeoutError as error:
+            raise HostFailure(f"delete: process {processes.pid} still runs after SIGKILL") from error
+        await self._empty(directory)
+        await self._end_monitor(container_id, processes)
+
+    async def _end_monitor(self, container_id: ContainerId, processes: Processes) -> None:
+        try:
+            async with asyncio.timeout(MONITOR_SECONDS):
+                await pidfd.wait_end(processes.monitor_pid, processes.monitor_started)
+        except TimeoutError:
+            log.warning("monitor outlives its container: killed", container=container_id, pid=processes.monitor_pid)
+            pidfd.send(processes.monitor_pid, processes.monitor_started, signal.SIGKILL)
+            await pidfd.wait_end(processes.monitor_pid, processes.monitor_started)
+
+    async def _end_half_made(self, container_id: ContainerId) -> dict[str, str]:
+        """Monitor and runtime bear the bundle's path in their command lines; what they made is in the cgroup that the
+        spec names. Its directories."""
+        bundle = self._layout.bundle(container_id)
+        try:
+            async with asyncio.timeout(KILLED_SECONDS):
+                while found := await blocking.run(pidfd.find_by_arguments, [bundle]):
+                    for pid, started in found.items():
+                        pidfd.send(pid, started, signal.SIGKILL)
+                    for pid, started in found.items():
+                        await pidfd.wait_end(pid, started)
+        except TimeoutError as error:
+            raise HostFailure("delete: the monitor or the runtime still runs after SIGKILL") from error
+        path = await blocking.run(self._bundles.cgroups_path, container_id)
+        below = {key: mount + path.rstrip("/") for key, mount in self._mounts.items() if path.startswith("/")}
+        cgroups = _own(below, container_id)
+        await self._empty(members.listing(cgroups))
+        return cgroups
+
+    async def _empty(self, directory: str) -> None:
+        """Kills until nothing is left: processes of a shared PID namespace do not end with the first one."""
+        deadline = self._clock.monotonic() + KILLED_SECONDS
+        while directory and (left := await blocking.run(members.signal_all, directory, signal.SIGKILL)):
+            if self._clock.monotonic() > deadline:
+                raise HostFailure(f"delete: {left} processes still run in {directory} after SIGKILL")
+            await self._clock.sleep(POLL_SECONDS)
+
+    async def _delete_state(self, container_id: ContainerId, handler: str, *, force: bool) -> None:
+        if not await blocking.run(self._bundles.has_runtime_state, container_id, handler):
+            return
+        words = tuple(runc.delete_args(container_id, force=force))
+        try:
+            await self._programs.call(Call(handler=handler, words=words, step="delete"))
+        except NotFound:
+            log.debug("runtime had nothing to delete", container=container_id)
+        except FailedPrecondition:
+            if force:
+                raise
+            await self._delete_state(container_id, handler, force=True)
+        await blocking.run(self._bundles.remove_runtime_state, container_id, handler)
+
+    async def _remove_cgroups(self, cgroups: Mapping[str, str]) -> None:
+        """runc leaves those that were not empty yet, or that it did not make."""
+        deadline = self._clock.monotonic() + CGROUP_SECONDS
+        while left := await blocking.run(_remove_all, cgroups.values()):
+            if self._clock.monotonic() > deadline:
+                raise HostFailure(f"delete: cgroup {left[0]} is busy")
+            await self._clock.sleep(POLL_SECONDS)
+
+
+def _own(cgroups: Mapping[str, str], container_id: ContainerId) -> dict[str, str]:
+    """Those that bear the container's id: whatever else the spec names is not ours to clear."""
+    return {key: path for key, path in cgroups.items() if container_id in posixpath.basename(path)}
+
+
+def _remove_all(directories: Iterable[str]) -> list[str]:
+    return [directory for directory in set(directories) if not members.remove(directory)]
+
+
+def _unknown(message: str, at: int) -> ExitFact:
+    return ExitFact(exit_code=UNKNOWN_CODE, finished_at=at, reason=UNKNOWN_REASON, message=message)
+
+
+def note_failure(error: BaseException, cleanup: EngineError) -> None:
+    """Keeps what failed while undoing beside the cause."""
+    if isinstance(error, EngineError):
+        error.cleanup.append(cleanup)
+    else:
+        log.error("undoing failed", error=str(cleanup))

@@ -1,0 +1,188 @@
+"""The processes of a container, told by its cgroups: listed, ended, held and let go; the cgroups themselves removed.
+
+Synchronous; callers on the loop go through `host.blocking`: the kernel lets who moves a process wait for a grace
+period (about 10 ms).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from isulad_py.host import pidfd
+
+UNIFIED: Final = "unified"
+"""Key of the cgroup2 directory, as in `HostFacts.cgroup_mounts`."""
+_LISTING_ORDER: Final = ("freezer", "pids", "memory", "devices", "name=systemd", UNIFIED)
+"""Whose list of processes is taken: all hierarchies hold the same ones, and freezer is where execs get their own."""
+
+
+def parse_membership(text: bytes, mounts: Mapping[str, str]) -> dict[str, str]:
+    """Directory by controller, from /proc/<pid>/cgroup (cgroups(7)) and the mount points."""
+    found: dict[str, str] = {}
+    for line in text.decode(errors="surrogateescape").splitlines():
+        number, _, rest = line.partition(":")
+        names, _, path = rest.partition(":")
+        for key in [UNIFIED] if number == "0" else names.split(","):
+            if key in mounts and path.startswith("/"):
+                found[key] = mounts[key] + path.rstrip("/")
+    return found
+
+
+def read_membership(pid: int, mounts: Mapping[str, str]) -> dict[str, str]:
+    """As `parse_membership`; empty where the process has ended."""
+    try:
+        text = Path(f"/proc/{pid}/cgroup").read_bytes()
+    except OSError:
+        return {}
+    return parse_membership(text, mounts)
+
+
+def listing(cgroups: Mapping[str, str]) -> str:
+    """The directory that tells all processes; empty where there is none."""
+    return next((cgroups[key] for key in _LISTING_ORDER if key in cgroups), "")
+
+
+def processes(directory: str) -> set[int]:
+    """Of the cgroup and all below it; none where it is gone. Zombies are not listed."""
+    pids: set[int] = set()
+    if directory:
+        for path, _, _ in os.walk(directory):
+            with contextlib.suppress(OSError):
+                pids |= set(map(int, Path(path, "cgroup.procs").read_bytes().split()))
+    return pids
+
+
+def signal_all(directory: str, number: int) -> int:
+    """Signals every process in the cgroup; how many there were. A number that was given away between two looks is not
+    in the second one."""
+    started = {pid: pidfd.start_time(pid) for pid in processes(directory)}
+    return sum(pidfd.send(pid, started[pid], number) for pid in processes(directory) if pid in started)
+
+
+def frozen(cgroups: Mapping[str, str]) -> bool:
+    if "freezer" in cgroups:
+        return _read(cgroups["freezer"], "freezer.state") in {b"FROZEN", b"FREEZING"}
+    return UNIFIED in cgroups and _read(cgroups[UNIFIED], "cgroup.freeze") == b"1"
+
+
+def thaw(cgroups: Mapping[str, str]) -> None:
+    """On v1 a frozen process dies of SIGKILL only once it is thawed; v2 needs no such help (cgroup-v2.rst, Freezer)."""
+    if "freezer" in cgroups:
+        _write(cgroups["freezer"], "freezer.state", "THAWED")
+
+
+def oom_kills(cgroups: Mapping[str, str]) -> int | None:
+    """How often the kernel killed a process of this cgroup for memory; None where that cannot be told.
+
+    On v1 the eventfd, which the monitor listens to, fires for an ancestor's shortage too; this counter does not.
+    """
+    if "memory" in cgroups:
+        return _counter(_read(cgroups["memory"], "memory.oom_control"), b"oom_kill")
+    if UNIFIED in cgroups:
+        return _counter(_read(cgroups[UNIFIED], "memory.events"), b"oom_kill")
+    return None
+
+
+def _counter(text: bytes, name: bytes) -> int | None:
+    for line in text.splitlines():
+        key, _, value = line.partition(b" ")
+        if key == name and value.isdigit():
+            return int(value)
+    return None
+
+
+def memory_and_swap_limit(cgroups: Mapping[str, str]) -> int | None:
+    """A v1 cgroup's limit for memory and swap together; None on v2 and where swap is not accounted."""
+    if "memory" not in cgroups:
+        return None
+    value = _read(cgroups["memory"], "memory.memsw.limit_in_bytes")
+    return int(value) if value.isdigit() else None
+
+
+def remove(directory: str) -> bool:
+    """Removes an empty cgroup and the empty ones below it; whether it is gone."""
+    for path, _, _ in os.walk(directory, topdown=False):
+        with contextlib.suppress(OSError):
+            Path(path).rmdir()
+    return not Path(directory).exists()
+
+
+def join(pid: int, directories: Iterable[str]) -> list[OSError]:
+    """Moves a process into each cgroup; what the kernel refused."""
+    refused: list[OSError] = []
+    for directory in directories:
+        try:
+            Path(directory, "cgroup.procs").write_text(str(pid))
+        except OSError as error:
+            refused.append(error)
+    return refused
+
+
+class ExecGroup:
+    """A cgroup below the container's own for the processes of one exec.
+
+    It is what tells them from the container's others: a process that was orphaned, or has made itself a session of its
+    own, has no other trace of its origin. It costs 0.1 ms, and a process cannot leave it by itself.
+    """
+
+    def __init__(self, parent: str, controller: str, name: str) -> None:
+        self._parent = parent
+        self._path = f"{parent}/{name}"
+        self.argument = f"{controller}:{name}" if controller else name
+        """For the runtime's `exec --cgroup`."""
+
+    @classmethod
+    def below(cls, cgroups: Mapping[str, str], family: str, name: str) -> ExecGroup | None:
+        """None where the runtime could not enter it. On v1, where it is one controller's only, crun is not asked: 1.8.1
+        puts the process into the root cgroup."""
+        if "freezer" in cgroups:
+            return cls(cgroups["freezer"], "freezer", name) if family == "runc" else None
+        if UNIFIED in cgroups and len(cgroups) == 1 and family in {"runc", "crun"}:
+            return cls(cgroups[UNIFIED], "", name)
+        return None
+
+    def make(self) -> bool:
+        """False where the kernel refuses: then the command runs without."""
+        try:
+            Path(self._path).mkdir()
+        except OSError:
+            return False
+        return True
+
+    def kill(self) -> int:
+        """Kills what is in it; how many there were."""
+        if Path(self._path, "cgroup.kill").exists():
+            count = len(processes(self._path))
+            _write(self._path, "cgroup.kill", "1")
+            return count
+        # Held still meanwhile, so that none can be born between the look and the signal.
+        _write(self._path, "freezer.state", "FROZEN")
+        try:
+            return signal_all(self._path, signal.SIGKILL)
+        finally:
+            _write(self._path, "freezer.state", "THAWED")
+
+    def dissolve(self) -> None:
+        """Removes it; what still runs, and may, goes back to the container's own cgroup."""
+        for _ in range(8):
+            if remove(self._path):
+                return
+            for pid in processes(self._path):
+                _write(self._parent, "cgroup.procs", str(pid))
+
+
+def _read(directory: str, name: str) -> bytes:
+    try:
+        return Path(directory, name).read_bytes().strip()
+    except OSError:
+        return b""
+
+
+def _write(directory: str, name: str, value: str) -> None:
+    with contextlib.suppress(OSError):
+        Path(directory, name).write_text(value)

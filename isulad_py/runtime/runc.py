@@ -1,0 +1,180 @@
+"""runc's command line and answers, which crun and others share. Pure.
+
+Errors are asked for as JSON (--log-format json), so that a message is one string, whatever is in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, NotFound
+from isulad_py.model.handlers import RuntimeHandler
+from isulad_py.ports.runtime import HandlerFeatures
+
+MESSAGE_LIMIT: Final = 2000
+OK_LEVELS: Final = frozenset({"trace", "debug", "info", "warning", "warn", "notice"})
+
+
+def global_args(handler: RuntimeHandler, root: str, log: str = "") -> list[str]:
+    """Before the command. Without `log` errors go to stderr."""
+    args = [*handler.args, "--root", root, "--log-format", "json"]
+    if log:
+        args += ["--log", log]
+    if handler.systemd_cgroup:
+        args += ["--systemd-cgroup"]
+    return args
+
+
+def exec_args(container_id: str, process: str, *, cgroup: str = "") -> list[str]:
+    """`cgroup` as `exec --cgroup` wants it: `controller:child` on v1, `child` on v2."""
+    args = ["exec"]
+    if cgroup:
+        args += ["--cgroup", cgroup]
+    return [*args, "--process", process, container_id]
+
+
+def delete_args(container_id: str, *, force: bool) -> list[str]:
+    """Without force for what has ended: a forced delete waits 100 ms in any case."""
+    return ["delete", *(["--force"] if force else []), container_id]
+
+
+class Version(Struct, frozen=True, kw_only=True):
+    family: str
+    """The first word of `--version`: runc, crun, runsc, ..."""
+    number: str
+    text: str
+
+
+def parse_version(output: bytes) -> Version:
+    text = output.decode(errors="replace").strip()
+    first = text.splitlines()[0] if text else ""
+    number = re.search(r"\d+(\.\d+)+\S*", first)
+    family = first.split(" ", 1)[0].lower()
+    return Version(family=family, number=number.group() if number else "", text=first)
+
+
+def error_of(output: bytes) -> str:
+    """The runtime's last error in its log or on its stderr; where there is none in JSON, its last words."""
+    errors: list[str] = []
+    others: list[str] = []
+    for line in output.decode(errors="replace").splitlines():
+        entry = _log_entry(line)
+        if entry is None:
+            others.append(line.strip())
+        elif entry.get("level", "error") not in OK_LEVELS:
+            errors.append(str(entry["msg"]).strip())
+    if errors:
+        return errors[-1][-MESSAGE_LIMIT:]
+    return "\n".join(line for line in others if line)[-MESSAGE_LIMIT:]
+
+
+def has_error(log: bytes) -> bool:
+    """Whether the runtime itself failed, as opposed to the command it ran: only then is an error in its log."""
+    for line in log.decode(errors="replace").splitlines():
+        entry = _log_entry(line)
+        if entry is not None and entry.get("level", "error") not in OK_LEVELS:
+            return True
+    return False
+
+
+def _log_entry(line: str) -> dict[str, Any] | None:
+    if not line.startswith("{"):
+        return None
+    try:
+        entry = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    return entry if isinstance(entry, dict) and "msg" in entry else None
+
+
+_UNKNOWN: Final = re.compile(r"container(?: \S+)? does not exist|/status`: No such file or directory")
+_STATE: Final = re.compile(
+    r"cannot exec in a (?:stopped|paused) container"
+    r"|cannot start an already running container|cannot start a container that has stopped"
+    r"|that is not stopped|container not (?:running|paused)"
+    r"|container `[^`]*` is (?:paused|not in|not running)"
+)
+
+
+def failure(step: str, message: str) -> EngineError:
+    """The error to raise for a runtime's message: NotFound for a container it does not know, FailedPrecondition where
+    the container's state is in the way, else HostFailure."""
+    text = f"{step}: {message or 'the runtime failed without a word'}"
+    if _UNKNOWN.search(message):
+        return NotFound(text)
+    if _STATE.search(message):
+        return FailedPrecondition(text)
+    return HostFailure(text)
+
+
+class _State(Struct):
+    status: str = ""
+
+
+def parse_state(output: bytes) -> str:
+    """`status` of the OCI runtime spec's state; empty where the answer is no such document."""
+    try:
+        return msgspec.json.decode(output, type=_State).status
+    except (msgspec.DecodeError, UnicodeError):
+        return ""
+
+
+class _Enabled(Struct):
+    enabled: bool | None = None
+
+
+class _MountExtensions(Struct):
+    idmap: _Enabled | None = None
+
+
+class _LinuxFeatures(Struct, rename="camel"):
+    namespaces: list[str] | None = None
+    seccomp: _Enabled | None = None
+    apparmor: _Enabled | None = None
+    mount_extensions: _MountExtensions | None = None
+
+
+class _Features(Struct, rename="camel"):
+    """OCI runtime spec, features.md."""
+
+    oci_version_max: str = ""
+    mount_options: list[str] | None = None
+    linux: _LinuxFeatures | None = None
+    annotations: dict[str, str] | None = None
+
+
+def parse_features(name: str, version: Version, output: bytes) -> HandlerFeatures:
+    """All false where the answer cannot be read: a runtime need not have the command."""
+    try:
+        said = msgspec.json.decode(output, type=_Features)
+    except (msgspec.DecodeError, UnicodeError):
+        said = _Features()
+    linux = said.linux or _LinuxFeatures()
+    extensions = linux.mount_extensions or _MountExtensions()
+    annotations = said.annotations or {}
+    return HandlerFeatures(
+        name=name,
+        version=version.number,
+        recursive_read_only_mounts="rro" in (said.mount_options or ()),
+        # Without idmapped mounts a user namespace could not read its volumes (CRI, RuntimeHandlerFeatures).
+        user_namespaces="user" in (linux.namespaces or ()) and _on(extensions.idmap),
+        seccomp=_on(linux.seccomp),
+        apparmor=_on(linux.apparmor),
+        checkpoint=annotations.get("org.opencontainers.runc.checkpoint.enabled") == "true"
+        or annotations.get("run.oci.crun.checkpoint.enabled") == "true",
+        oci_version_max=said.oci_version_max,
+    )
+
+
+def _on(feature: _Enabled | None) -> bool:
+    return feature is not None and feature.enabled is True
+
+
+def monitor_runtime_args(args: Sequence[str]) -> list[str]:
+    """The runtime's global arguments as conmon takes them, one option each."""
+    return [f"--runtime-arg={arg}" for arg in args]

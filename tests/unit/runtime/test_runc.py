@@ -1,0 +1,141 @@
+"""Command lines and answers of OCI runtimes, as data. The messages are what runc 1.1.5 and crun 1.8.1 say."""
+
+from __future__ import annotations
+
+import pytest
+
+from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, NotFound
+from isulad_py.model.handlers import RuntimeHandler
+from isulad_py.runtime import runc
+
+
+def test_global_arguments_come_before_the_command_with_the_handlers_own_first() -> None:
+    handler = RuntimeHandler(name="x", args=("--debug",), systemd_cgroup=True)
+    assert runc.global_args(handler, "/r", "/l") == [
+        "--debug", "--root", "/r", "--log-format", "json", "--log", "/l", "--systemd-cgroup",
+    ]  # fmt: skip
+    assert "--log" not in runc.global_args(handler, "/r")
+
+
+def test_exec_and_delete_arguments() -> None:
+    assert runc.exec_args("c", "/p") == ["exec", "--process", "/p", "c"]
+    assert runc.exec_args("c", "/p", cgroup="freezer:e") == ["exec", "--cgroup", "freezer:e", "--process", "/p", "c"]
+    assert runc.delete_args("c", force=False) == ["delete", "c"]
+    assert runc.delete_args("c", force=True) == ["delete", "--force", "c"]
+
+
+@pytest.mark.parametrize(
+    ("output", "family", "number"),
+    [
+        (b"runc version 1.1.5+ds1\ncommit: x\nspec: 1.0.2-dev\n", "runc", "1.1.5+ds1"),
+        (b"crun version 1.8.1\nrundir: /run/crun\n", "crun", "1.8.1"),
+        (b"runsc version release-20240101.0\n", "runsc", "20240101.0"),
+        (b"kata-runtime  : 3.2.0\n", "kata-runtime", "3.2.0"),
+        (b"", "", ""),
+        (b"\xff\xfe", "\ufffd\ufffd", ""),
+    ],
+)
+def test_versions(output: bytes, family: str, number: str) -> None:
+    version = runc.parse_version(output)
+    assert (version.family, version.number) == (family, number)
+
+
+ERROR = b'{"level":"error","msg":"exec failed: boom","time":"2026-01-01T00:00:00Z"}\n'
+WARNING = b'{"level":"warning","msg":"odd","time":"2026-01-01T00:00:00Z"}\n'
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (ERROR, "exec failed: boom"),
+        (WARNING + ERROR + WARNING, "exec failed: boom"),
+        (b'{"msg":"crun says","level":"error"}\n', "crun says"),
+        (b'{"msg":"no level"}', "no level"),
+        (b"panic: plain\n\n  words\n", "panic: plain\nwords"),
+        (b'{"level":"error","msg":"cut off', '{"level":"error","msg":"cut off'),
+        (b"[1]\n{}\n", "[1]\n{}"),
+        (b"\xff", "\ufffd"),
+        (WARNING, ""),
+        (b"", ""),
+    ],
+)
+def test_the_last_error_counts(output: bytes, message: str) -> None:
+    assert runc.error_of(output) == message
+
+
+def test_a_long_message_is_cut_at_its_start() -> None:
+    assert len(runc.error_of(b"x" * 10_000)) == runc.MESSAGE_LIMIT
+
+
+def test_only_errors_make_a_log_a_failure() -> None:
+    assert runc.has_error(WARNING + ERROR)
+    assert not runc.has_error(WARNING + b"plain words\n")
+    assert not runc.has_error(b"")
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("container does not exist", NotFound),
+        ("exec failed: container does not exist", NotFound),
+        ("error opening file `/r/x/status`: No such file or directory", NotFound),
+        ("exec failed: cannot exec in a paused container (use --ignore-paused to override)", FailedPrecondition),
+        ("exec failed: cannot exec in a stopped container", FailedPrecondition),
+        ("the container `x` is paused", FailedPrecondition),
+        ("cannot start an already running container", FailedPrecondition),
+        ("cannot delete container c1 that is not stopped: running", FailedPrecondition),
+        ("the container `x` is not in `created` or `stopped` state", FailedPrecondition),
+        ("container not running", FailedPrecondition),
+        ("container not paused", FailedPrecondition),
+        ('unable to start container process: exec: "x": executable file not found in $PATH', HostFailure),
+        ("executable file `x` not found in $PATH: No such file or directory", HostFailure),
+        ("", HostFailure),
+    ],
+)
+def test_failures_are_classed_and_keep_the_words(message: str, kind: type[EngineError]) -> None:
+    error = runc.failure("exec", message)
+    assert type(error) is kind
+    assert message in str(error)
+    assert str(error).startswith("exec: ")
+
+
+def test_state() -> None:
+    assert runc.parse_state(b'{"ociVersion":"1.0.2","id":"c","pid":7,"status":"running"}') == "running"
+    assert runc.parse_state(b"rubbish") == ""
+    assert runc.parse_state(b'{"status":7}') == ""
+    assert runc.parse_state(b"\xff") == ""
+
+
+VERSION = runc.Version(family="runc", number="1.2.3", text="")
+
+
+def test_features_of_a_newer_runc() -> None:
+    features = runc.parse_features(
+        "runc",
+        VERSION,
+        b'{"ociVersionMax":"1.2.0","mountOptions":["ro","rro"],"linux":{"namespaces":["user","pid"],'
+        b'"seccomp":{"enabled":true,"actions":["x"]},"apparmor":{"enabled":false},'
+        b'"mountExtensions":{"idmap":{"enabled":true}}},'
+        b'"annotations":{"org.opencontainers.runc.checkpoint.enabled":"true"},"unknown":{"x":1}}',
+    )
+    assert features.recursive_read_only_mounts
+    assert features.user_namespaces
+    assert features.seccomp
+    assert not features.apparmor
+    assert features.checkpoint
+    assert (features.name, features.version, features.oci_version_max) == ("runc", "1.2.3", "1.2.0")
+
+
+def test_user_namespaces_need_idmapped_mounts() -> None:
+    assert not runc.parse_features("r", VERSION, b'{"linux":{"namespaces":["user"]}}').user_namespaces
+
+
+@pytest.mark.parametrize("output", [b"", b"unknown command features", b"[]", b'{"linux":3}', b"\xff\xff"])
+def test_features_that_cannot_be_read_are_none(output: bytes) -> None:
+    features = runc.parse_features("r", VERSION, output)
+    assert not features.seccomp
+    assert features.version == "1.2.3"
+
+
+def test_monitor_arguments() -> None:
+    assert runc.monitor_runtime_args(["--root", "/r"]) == ["--runtime-arg=--root", "--runtime-arg=/r"]

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -33,58 +33,80 @@ class Population(Struct, frozen=True, kw_only=True):
     images: int = 0
 
 
+class Described(NamedTuple):
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    meaning: str
+
+
 class _Gathered:
     """A collector of what `refresh` last found."""
+
+    DESCRIBED: Final = (
+        Described("isulad_pods", "gauge", ("state",), "Pods by state."),
+        Described("isulad_containers", "gauge", ("state",), "Containers by state."),
+        Described("isulad_images", "gauge", (), "Images in the store."),
+        Described("isulad_tasks", "gauge", (), "asyncio tasks."),
+        Described("isulad_threads", "gauge", (), "Python threads."),
+    )
 
     def __init__(self) -> None:
         self.population = Population()
         self.tasks = 0
 
     def collect(self) -> Iterable[Metric]:
-        pods = GaugeMetricFamily("isulad_pods", "Pods by state.", labels=["state"])
-        for state, count in self.population.pods.items():
-            pods.add_metric([state], count)
-        containers = GaugeMetricFamily("isulad_containers", "Containers by state.", labels=["state"])
-        for state, count in self.population.containers.items():
-            containers.add_metric([state], count)
-        yield pods
-        yield containers
-        yield GaugeMetricFamily("isulad_images", "Images in the store.", value=self.population.images)
-        yield GaugeMetricFamily("isulad_tasks", "asyncio tasks.", value=self.tasks)
-        yield GaugeMetricFamily("isulad_threads", "Python threads.", value=threading.active_count())
+        pods, containers = self.population.pods, self.population.containers
+        single = {"": self.population.images}, {"": self.tasks}, {"": threading.active_count()}
+        for described, counts in zip(self.DESCRIBED, (pods, containers, *single), strict=True):
+            family = GaugeMetricFamily(described.name, described.meaning, labels=described.labels)
+            for state, count in counts.items():
+                family.add_metric([state] if described.labels else [], count)
+            yield family
 
 
 class Metrics:
     """Every instrument of the daemon; the methods are what other rooms call."""
 
     def __init__(self, *, version: str) -> None:
-        self._registry = registry = CollectorRegistry()
+        self._registry = CollectorRegistry()
+        self._described: list[Described] = list(_Gathered.DESCRIBED)
         self._gathered = _Gathered()
-        registry.register(self._gathered)
-        ProcessCollector(registry=registry)
-        build = Gauge("isulad_build_info", "Always 1.", ["version"], registry=registry)
-        build.labels(version).set(1)
-        self._rpcs = Histogram(
-            "isulad_rpc_seconds", "Answered calls.", ["method", "code"], buckets=_RPC_BUCKETS, registry=registry
-        )
-        self._in_flight = Gauge("isulad_rpcs_in_flight", "Calls being served.", ["method"], registry=registry)
-        self._pulls = Histogram(
-            "isulad_image_pull_seconds", "Image pulls.", ["result"], buckets=_PULL_BUCKETS, registry=registry
-        )
-        self._pulled = Counter("isulad_image_pulled_bytes", "Compressed bytes fetched.", registry=registry)
-        self._steps = Histogram(
+        self._registry.register(self._gathered)
+        ProcessCollector(registry=self._registry)
+        self._gauge("isulad_build_info", "Always 1.", "version").labels(version).set(1)
+        self._in_flight = self._gauge("isulad_rpcs_in_flight", "Calls being served.", "method")
+        self._rpcs = self._histogram("isulad_rpc_seconds", "Answered calls.", _RPC_BUCKETS, "method", "code")
+        self._pulls = self._histogram("isulad_image_pull_seconds", "Image pulls.", _PULL_BUCKETS, "result")
+        self._pulled = self._counter("isulad_image_pulled_bytes", "Compressed bytes fetched.")
+        self._steps = self._histogram(
             "isulad_operation_seconds",
             "Calls to what is outside: CNI plugins, the runtime.",
-            ["room", "operation", "result"],
-            buckets=_STEP_BUCKETS,
-            registry=registry,
+            _STEP_BUCKETS,
+            "room",
+            "operation",
+            "result",
         )
-        self._lag = Histogram(
-            "isulad_loop_lag_seconds", "Lateness of the loop's timers.", buckets=_LAG_BUCKETS, registry=registry
-        )
-        self._lag_max = Gauge("isulad_loop_lag_max_seconds", "Worst lateness since the start.", registry=registry)
-        self._failures = Counter("isulad_task_failures", "Background tasks that died.", ["task"], registry=registry)
+        self._lag = self._histogram("isulad_loop_lag_seconds", "Lateness of the loop's timers.", _LAG_BUCKETS)
+        self._lag_max = self._gauge("isulad_loop_lag_max_seconds", "Worst lateness since the start.")
+        self._failures = self._counter("isulad_task_failures", "Background tasks that died.", "task")
         self.worst_lag_seconds = 0.0
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        self._described.append(Described(name, "gauge", labels, meaning))
+        return Gauge(name, meaning, labels, registry=self._registry)
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        self._described.append(Described(f"{name}_total", "counter", labels, meaning))
+        return Counter(name, meaning, labels, registry=self._registry)
+
+    def _histogram(self, name: str, meaning: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        self._described.append(Described(name, "histogram", labels, meaning))
+        return Histogram(name, meaning, labels, buckets=buckets, registry=self._registry)
+
+    def described(self) -> list[Described]:
+        """What there is, for the documents; `process_*` of the client library comes on top."""
+        return list(self._described)
 
     def rpc_started(self, method: str) -> None:
         """`method` must be a name of the served services, never what a client wrote: each is a series."""

@@ -60,3 +60,10 @@ def test_lag_pulls_failures_and_the_process(metrics: Metrics) -> None:
     assert found['isulad_build_info{version="1.2.3"}'] == 1
     assert found["process_resident_memory_bytes"] > 0
     assert found["process_open_fds"] > 0
+
+
+async def test_everything_that_is_rendered_is_described(metrics: Metrics) -> None:
+    names = {line.split()[2] for line in metrics.render().decode().splitlines() if line.startswith("# TYPE")}
+    ours = {name for name in names if name.startswith("isulad_") and not name.endswith("_created")}
+    assert {described.name for described in metrics.described()} == ours
+    assert all(described.meaning for described in metrics.described())

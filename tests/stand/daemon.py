@@ -18,7 +18,7 @@ import grpc
 from tests.cri_client import connect
 from tests.stand.mark import Mark
 from tests.stand.network import StandNetwork
-from tests.stand.registry import end_process, free_port
+from tests.stand.registry import end_process
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -37,7 +37,9 @@ class StandDaemon:
 
     @property
     def metrics_url(self) -> str:
-        return f"http://127.0.0.1:{self.config['metrics-port']}/metrics"
+        """The daemon picks the port and says it in a file."""
+        port = (Path(self.config["state"]) / "health.port").read_text(encoding="ascii").strip()
+        return f"http://127.0.0.1:{port}/metrics"
 
     @property
     def log(self) -> Path:
@@ -107,7 +109,7 @@ def stand_daemon(mark: Mark, graph: Path, state: Path, network: StandNetwork, **
         "cni-bin-dir": [str(network.bin_dir)],
         "cni-conf-dir": str(network.conf_dir),
         "websocket-server-listening-port": 0,
-        "metrics-port": free_port(),
+        "metrics-port": 0,
         "log-level": "INFO",
         **{name.replace("_", "-"): value for name, value in keys.items()},
     }

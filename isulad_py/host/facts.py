@@ -92,6 +92,7 @@ def read_facts(*, proc: str = "/proc", sys: str = "/sys") -> HostFacts:
         hostname=names.nodename,
         memory_bytes=_kibibytes(memory, "MemTotal"),
         swap_bytes=_kibibytes(memory, "SwapTotal"),
+        swap_accounting=_swap_accounting(mounts, version),
         hugepage_sizes=hugepage_sizes(_names(sys_path / "kernel/mm/hugepages")),
         cpus=os.cpu_count() or 1,
     )
@@ -135,6 +136,17 @@ def _cgroups(mounts: dict[str, str]) -> tuple[int, frozenset[str]]:
         return 1, v1
     words = _first_line(Path(mounts[UNIFIED]) / "cgroup.controllers").split()
     return 2, frozenset(words)
+
+
+def _swap_accounting(mounts: dict[str, str], version: int) -> bool:
+    """Whether swap can be limited. The root of v2 has no limits: a cgroup below it is asked, and where there is none
+    yet, the kernel is taken to have it."""
+    if version == 1:
+        return "memory" in mounts and (Path(mounts["memory"]) / "memory.memsw.limit_in_bytes").exists()
+    root = Path(mounts.get(UNIFIED, "/sys/fs/cgroup"))
+    limits = [root / name / "memory.max" for name in _names(root)]
+    first = next((limit for limit in limits if limit.exists()), None)
+    return first is None or first.with_name("memory.swap.max").exists()
 
 
 def capability_names(mask: int) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ class HostFacts(Struct, frozen=True, kw_only=True):
     hostname: str
     memory_bytes: int
     swap_bytes: int
+    swap_accounting: bool = True
+    """Whether cgroups can limit swap (memory.memsw.* or memory.swap.max)."""
     hugepage_sizes: tuple[str, ...] = ()
     """As cgroups name them: 2MB, 1GB."""
     cpus: int = 1

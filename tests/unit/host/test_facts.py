@@ -95,3 +95,21 @@ def test_this_host_can_be_read() -> None:
 
 def test_bits_without_a_name_are_left_out() -> None:
     assert facts.capability_names(1 << 40 | 1 << 60 | 1) == ("CAP_CHOWN", "CAP_CHECKPOINT_RESTORE")
+
+
+def test_swap_can_be_limited_where_v1_has_the_file(tmp_path: Path) -> None:
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    assert not facts._swap_accounting({"memory": str(memory)}, 1)
+    (memory / "memory.memsw.limit_in_bytes").touch()
+    assert facts._swap_accounting({"memory": str(memory)}, 1)
+    assert not facts._swap_accounting({}, 1)
+
+
+def test_swap_can_be_limited_where_a_cgroup_of_v2_has_the_file(tmp_path: Path) -> None:
+    assert facts._swap_accounting({"unified": str(tmp_path)}, 2)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "memory.max").touch()
+    assert not facts._swap_accounting({"unified": str(tmp_path)}, 2)
+    (tmp_path / "a" / "memory.swap.max").touch()
+    assert facts._swap_accounting({"unified": str(tmp_path)}, 2)

@@ -1,0 +1,38 @@
+"""Annotations that tell an OCI runtime what it runs.
+
+The keys are those that containerd writes; sandboxed runtimes (kata, runsc) tell a pod's first container from the others
+by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from isulad_py.model.pod import PodRecord
+
+PREFIX: Final = "io.kubernetes.cri."
+
+
+def container_annotations(pod: PodRecord, name: str, image_name: str, extra: Mapping[str, str]) -> dict[str, str]:
+    return {
+        **extra,
+        **_of_pod(pod),
+        PREFIX + "container-type": "container",
+        PREFIX + "container-name": name,
+        PREFIX + "image-name": image_name,
+    }
+
+
+def sandbox_annotations(pod: PodRecord, extra: Mapping[str, str]) -> dict[str, str]:
+    return {**extra, **_of_pod(pod), PREFIX + "container-type": "sandbox"}
+
+
+def _of_pod(pod: PodRecord) -> dict[str, str]:
+    metadata = pod.config.metadata
+    return {
+        PREFIX + "sandbox-id": pod.id,
+        PREFIX + "sandbox-name": metadata.name,
+        PREFIX + "sandbox-namespace": metadata.namespace,
+        PREFIX + "sandbox-uid": metadata.uid,
+    }

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from isulad_py.spec.annotations import container_annotations, sandbox_annotations
+from tests.fakes.spec_inputs import pod
+
+
+def test_a_container_says_what_it_is_and_whose() -> None:
+    assert container_annotations(pod(), "app", "registry/app:1", {"x": "y"}) == {
+        "x": "y",
+        "io.kubernetes.cri.container-type": "container",
+        "io.kubernetes.cri.container-name": "app",
+        "io.kubernetes.cri.image-name": "registry/app:1",
+        "io.kubernetes.cri.sandbox-id": "pod1",
+        "io.kubernetes.cri.sandbox-name": "web",
+        "io.kubernetes.cri.sandbox-namespace": "shop",
+        "io.kubernetes.cri.sandbox-uid": "u-1",
+    }
+
+
+def test_a_clients_annotation_cannot_pose_as_ours() -> None:
+    key = "io.kubernetes.cri.container-type"
+    assert sandbox_annotations(pod(), {key: "container"})[key] == "sandbox"

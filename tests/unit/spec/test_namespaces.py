@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from isulad_py.model.errors import InvalidInput, Unsupported
+from isulad_py.model.pod import PodEnvironment
+from isulad_py.model.security import IdMapping, NamespaceMode, NamespaceOptions, UserNamespace
+from isulad_py.spec import namespaces
+from isulad_py.spec.inputs import Handler
+from isulad_py.spec.schema import LinuxIdMapping, Namespace
+from tests.fakes.facts import host_facts
+from tests.fakes.spec_inputs import ENVIRONMENT
+
+
+def test_what_the_pod_owns_is_joined_by_path() -> None:
+    assert namespaces.shared(ENVIRONMENT) == [
+        Namespace(type="network", path="/run/pods/p/net"),
+        Namespace(type="ipc", path="/run/pods/p/ipc"),
+        Namespace(type="uts", path="/run/pods/p/uts"),
+    ]
+    assert namespaces.shared(PodEnvironment()) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "privileged", "kinds"), [(1, False, ["mount"]), (2, False, ["mount", "cgroup"]), (2, True, ["mount"])]
+)
+def test_cgroups_are_hidden_on_v2_but_from_a_privileged_container(
+    version: int, privileged: bool, kinds: list[str]
+) -> None:
+    found = namespaces.own(host_facts(cgroup_version=version), privileged=privileged)
+    assert [namespace.type for namespace in found] == kinds
+
+
+@pytest.mark.parametrize(
+    ("mode", "pod_path", "expected"),
+    [
+        (NamespaceMode.POD, "/proc/7/ns/pid", [Namespace(type="pid", path="/proc/7/ns/pid")]),
+        (NamespaceMode.POD, "", [Namespace(type="pid")]),
+        (NamespaceMode.CONTAINER, "/proc/7/ns/pid", [Namespace(type="pid")]),
+        (NamespaceMode.NODE, "/proc/7/ns/pid", []),
+        (NamespaceMode.TARGET, "/proc/7/ns/pid", [Namespace(type="pid", path="/proc/9/ns/pid")]),
+    ],
+)
+def test_the_pid_namespace(mode: NamespaceMode, pod_path: str, expected: list[Namespace]) -> None:
+    options = NamespaceOptions(pid=mode)
+    assert namespaces.pid(options, pod_path=pod_path, target_path="/proc/9/ns/pid") == expected
+
+
+def test_a_target_that_is_not_there_is_refused() -> None:
+    options = NamespaceOptions(pid=NamespaceMode.TARGET, target_id="abc")
+    with pytest.raises(InvalidInput, match=r"target_id.*abc"):
+        namespaces.pid(options, pod_path="", target_path="")
+
+
+def test_user_namespaces_need_a_runtime_that_has_them() -> None:
+    userns = UserNamespace(mode=NamespaceMode.POD, uids=(IdMapping(host_id=9, container_id=0, length=5),))
+    with pytest.raises(Unsupported, match="userns_options"):
+        namespaces.id_mappings(userns, Handler())
+    uids, gids = namespaces.id_mappings(userns, Handler(user_namespaces=True))
+    assert uids == (LinuxIdMapping(container_id=0, host_id=9, size=5),)
+    assert gids == ()
+
+
+@pytest.mark.parametrize("userns", [None, UserNamespace(mode=NamespaceMode.NODE)])
+def test_the_hosts_user_namespace_needs_nothing(userns: UserNamespace | None) -> None:
+    assert namespaces.id_mappings(userns, Handler()) == ((), ())

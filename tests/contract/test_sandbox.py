@@ -189,7 +189,7 @@ async def test_files_and_namespaces_say_what_was_asked_for(tmp_path: Path) -> No
     dns = Dns(servers=("192.0.2.9", "2001:db8::9"), searches=("a.example", "b.example"), options=("ndots:5",))
     request = wanted(
         dns=dns,
-        sysctls={"net.ipv4.ip_local_port_range": "2000 3000", "net.ipv4.conf.dummy0.arp_ignore": "2"},
+        sysctls={"net.ipv4.ip_local_port_range": "2000 3001", "net.ipv4.conf.dummy0.arp_ignore": "2"},
         shm_bytes=1 << 20,
     )
     made = await environments.create(request)
@@ -203,7 +203,7 @@ async def test_files_and_namespaces_say_what_was_asked_for(tmp_path: Path) -> No
         ports = await namespaces.run_in_netns(
             made.netns_path, lambda: Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
         )
-        assert ports == ["2000", "3000"]
+        assert ports == ["2000", "3001"]
         # The interface does not come into being here, so the sysctl that names it is refused at last.
         with pytest.raises(InvalidInput, match=r"net\.ipv4\.conf\.dummy0\.arp_ignore"):
             await environments.settle(request, ["192.0.2.44"])

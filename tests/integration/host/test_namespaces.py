@@ -26,7 +26,7 @@ def test_namespaces_live_until_they_are_released(place: Path) -> None:
         ipc_path=str(place / "ipc"),
         uts_path=str(place / "uts"),
         hostname="pod-a",
-        sysctls={"net.ipv4.ip_local_port_range": "2000 3000", "kernel.shmmax": "65536"},
+        sysctls={"net.ipv4.ip_local_port_range": "2000 3001", "kernel.shmmax": "65536"},
     )
     host = (socket.gethostname(), Path("/proc/sys/kernel/shmmax").read_text())
     namespaces.create(request)

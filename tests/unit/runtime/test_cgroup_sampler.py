@@ -48,7 +48,7 @@ async def test_version_1_is_read_from_every_hierarchy(v1: HostFacts) -> None:
 async def test_version_2_is_read_from_one_directory(v2: HostFacts) -> None:
     (sample,) = await CgroupFiles(v2).sample(["/a.slice/a-b.slice/isulad-x.scope"])
     assert sample is not None
-    assert (sample.cpu_usage_ns, sample.memory_usage_bytes, sample.processes) == (1_500_000, 20480, 5000)
+    assert (sample.cpu_usage_ns, sample.memory_usage_bytes, sample.processes) == (550_369_000, 7581696, 5000)
 
 
 async def test_a_slice_is_found_by_its_name(v2: HostFacts, tmp_path: Path) -> None:

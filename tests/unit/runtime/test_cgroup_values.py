@@ -18,16 +18,17 @@ V1 = {
     "pids.current": b"4\n",
     "cpu.pressure": b"some avg10=1.50 avg60=0.25 avg300=0.00 total=9000\n",
 }
-V2 = {
-    "cpu.stat": b"usage_usec 1500\nuser_usec 1000\nsystem_usec 500\nnice_usec 0\nnr_periods 0\n",
-    "memory.current": b"20480\n",
-    "memory.max": b"max\n",
-    "memory.stat": b"anon 4096\nfile 8192\ninactive_file 30000\npgfault 9\npgmajfault 1\n",
+V2 = {  # recorded: Linux 6.1, a scope limited to 64 MiB without swap
+    "cpu.stat": b"usage_usec 550369\nuser_usec 418759\nsystem_usec 131610\nnr_periods 13\nnr_throttled 10\n",
+    "memory.current": b"7581696\n",
+    "memory.max": b"67108864\n",
+    "memory.stat": b"anon 225280\nfile 6930432\nkernel 208896\ninactive_anon 196608\nactive_anon 8192\n"
+    b"inactive_file 6885376\nactive_file 45056\npgfault 402\npgmajfault 2\nthp_collapse_alloc 0\n",
     "memory.swap.current": b"0\n",
-    "memory.swap.max": b"1048576\n",
+    "memory.swap.max": b"0\n",
     "pids.current": b"2\n",
-    "memory.pressure": b"some avg10=0.00 avg60=0.00 avg300=0.10 total=7\n"
-    b"full avg10=0.00 avg60=0.00 avg300=0.05 total=5\n",
+    "cpu.pressure": b"some avg10=2.17 avg60=0.39 avg300=0.08 total=483601\n"
+    b"full avg10=2.17 avg60=0.39 avg300=0.08 total=483229\n",
 }
 NOTHING = CgroupSample(timestamp=1)
 
@@ -57,26 +58,34 @@ def test_version_1() -> None:
 def test_version_2() -> None:
     assert cgroup_values.sample_v2(V2, timestamp=1, processes=2) == CgroupSample(
         timestamp=1,
-        cpu_usage_ns=1_500_000,
-        cpu_user_ns=1_000_000,
-        cpu_system_ns=500_000,
-        memory_usage_bytes=20480,
-        memory_working_set_bytes=0,
-        memory_rss_bytes=4096,
-        memory_cache_bytes=8192,
-        memory_limit_bytes=None,
-        memory_page_faults=9,
-        memory_major_page_faults=1,
-        memory_psi=Psi(
-            some=Pressure(total_us=7, avg10=0.0, avg60=0.0, avg300=0.1),
-            full=Pressure(total_us=5, avg10=0.0, avg60=0.0, avg300=0.05),
+        cpu_usage_ns=550_369_000,
+        cpu_user_ns=418_759_000,
+        cpu_system_ns=131_610_000,
+        cpu_psi=Psi(
+            some=Pressure(total_us=483601, avg10=2.17, avg60=0.39, avg300=0.08),
+            full=Pressure(total_us=483229, avg10=2.17, avg60=0.39, avg300=0.08),
         ),
+        memory_usage_bytes=7581696,
+        memory_working_set_bytes=696320,
+        memory_rss_bytes=225280,
+        memory_cache_bytes=6930432,
+        memory_limit_bytes=67108864,
+        memory_page_faults=402,
+        memory_major_page_faults=2,
         swap_usage_bytes=0,
-        swap_limit_bytes=1048576,
+        swap_limit_bytes=0,
         pids_current=2,
         processes=2,
         threads_current=2,
     )
+
+
+def test_version_2_writes_max_for_no_limit() -> None:
+    files = {**V2, "memory.max": b"max\n", "memory.swap.max": b"max\n", "memory.current": b"4096\n"}
+    sample = cgroup_values.sample_v2(files, timestamp=1, processes=2)
+    assert (sample.memory_limit_bytes, sample.swap_limit_bytes) == (None, None)
+    # Counted apart, so the difference could be below zero.
+    assert sample.memory_working_set_bytes == 0
 
 
 def test_a_missing_controller_is_not_zero() -> None:

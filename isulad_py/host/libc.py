@@ -102,6 +102,11 @@ def umount2(target: str, flags: int) -> None:
     _check(_LIBC.umount2(_encoded(target), ctypes.c_int(flags)), target)
 
 
+def syncfs(fd: int) -> None:
+    """Writes everything of the file system that `fd` is on to its disk."""
+    _check(_LIBC.syncfs(ctypes.c_int(fd)))
+
+
 def unshare(flags: int) -> None:
     """Of the calling thread only."""
     _check(_LIBC.unshare(ctypes.c_int(flags)))

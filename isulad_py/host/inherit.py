@@ -1,0 +1,77 @@
+"""Attributes of files in image layers: what a layer may set, and what a directory takes from the layers below."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from isulad_py.host import libc
+from isulad_py.host.confined import RESOLVE_IN_ROOT
+from isulad_py.host.failures import translated
+from isulad_py.host.trees import RESOLVE_NO_SYMLINKS
+
+_XATTR_PREFIXES: Final = ("user.", "security.capability", "security.ima", "security.evm", "system.posix_acl_")
+"""What a layer may set. Overlay's own attributes would change what other layers mean; labels belong to this host."""
+_READ_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
+_RESOLVE: Final = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS
+
+
+def set_xattrs(target: int | str, xattrs: Mapping[str, bytes]) -> None:
+    """What the file system, or the kind of file, cannot hold is left out, as containerd does."""
+    for name, value in xattrs.items():
+        if not name.startswith(_XATTR_PREFIXES) or name.startswith("user.overlay."):
+            continue
+        try:
+            if isinstance(target, int):
+                os.setxattr(target, name, value)
+            else:
+                os.setxattr(target, name, value, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in {errno.EOPNOTSUPP, errno.EPERM}:
+                raise
+
+
+def attributes(root: str, below: Sequence[str], implied: Iterable[bytes]) -> None:
+    """Gives directories that had no entry of their own the attributes that they have in the layers below (`below`:
+    their roots, the nearest first), as they would have been copied up from there. Idempotent."""
+    with contextlib.ExitStack() as stack, translated("inherit attributes of directories:"):
+        fds = []
+        for folder in (root, *below):
+            fds.append(os.open(folder, _READ_DIRECTORY | os.O_CLOEXEC))
+            stack.callback(os.close, fds[-1])
+        for path in implied:
+            source = _find(fds[1:], os.fsdecode(path) or ".")
+            if source is not None:
+                try:
+                    _copy(source, fds[0], os.fsdecode(path) or ".")
+                finally:
+                    os.close(source)
+
+
+def _find(layers: Sequence[int], path: str) -> int | None:
+    for layer in layers:
+        try:
+            return libc.openat2(layer, path, _READ_DIRECTORY, resolve=_RESOLVE)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno in {errno.ENOTDIR, errno.ELOOP}:
+                return None  # hidden there: what lies further below is another directory
+            raise
+    return None
+
+
+def _copy(source: int, root: int, path: str) -> None:
+    state = os.fstat(source)
+    fd = libc.openat2(root, path, _READ_DIRECTORY, resolve=_RESOLVE)
+    try:
+        os.fchown(fd, state.st_uid, state.st_gid)
+        os.fchmod(fd, stat.S_IMODE(state.st_mode))
+        set_xattrs(fd, {name: os.getxattr(source, name) for name in os.listxattr(source)})
+        os.utime(fd, ns=(state.st_mtime_ns, state.st_mtime_ns))
+    finally:
+        os.close(fd)

@@ -1,0 +1,179 @@
+"""Image layers on disk: `<graph>/overlay/layers/<chain hex>/{diff, meta.json}`, with short names in `l/`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from isulad_py.host import blocking
+from isulad_py.host.tasks import to_the_end
+from isulad_py.model.errors import NotFound
+from isulad_py.model.ids import ChainId
+from isulad_py.model.stats import FilesystemUsage
+from isulad_py.ports.clock import Clock
+from isulad_py.ports.layers import LayerFacts
+from isulad_py.ports.tasks import Tasks
+from isulad_py.storage.layer_disk import LayerDisk, Sealed
+from isulad_py.storage.paths import OverlayPaths, chain_hex
+from isulad_py.storage.trash import Trash
+from isulad_py.storage.views import Views
+
+MAX_SEALED: Final = 64
+"""Layers of pulls that failed, kept so that the next try goes on from there; beyond that the oldest goes."""
+
+
+class LayerStore:
+    """Implements ports.storage.Layers and ports.layers.LayerIngest."""
+
+    def __init__(
+        self,
+        disk: LayerDisk,
+        *,
+        published: dict[ChainId, LayerFacts],
+        sealed: dict[ChainId, Sealed],
+        clock: Clock,
+    ) -> None:
+        self._disk = disk
+        self._published = published
+        self._sealed = sealed
+        self._clock = clock
+        self._views = Views(disk.paths, disk.trash)
+        self._kept: Counter[ChainId] = Counter()
+        self._changes = asyncio.Lock()
+        """Held while directories become layers or cease to be."""
+
+    @classmethod
+    async def open(cls, graph: str, *, tasks: Tasks, clock: Clock, boot_id: str) -> LayerStore:
+        """Reads what is there. Half-made layers go, what cannot be read is moved aside and reported."""
+        paths = OverlayPaths(f"{graph}/overlay")
+        disk = LayerDisk(paths, trash=Trash(paths.trash, tasks=tasks), boot_id=boot_id)
+        published, sealed = await blocking.run(disk.load)
+        disk.trash.empty()
+        return cls(disk, published=published, sealed=sealed, clock=clock)
+
+    @property
+    def paths(self) -> OverlayPaths:
+        return self._disk.paths
+
+    @property
+    def trash(self) -> Trash:
+        return self._disk.trash
+
+    def require(self, chain_ids: Collection[ChainId], who: str) -> None:
+        """NotFound where one of the layers cannot be mounted."""
+        for chain_id in chain_ids:
+            if chain_id not in self._published:
+                raise NotFound(f"{who}: layer {chain_id} is not on this node")
+
+    # ports.layers.LayerIngest
+
+    @contextlib.contextmanager
+    def keep(self, chain: Collection[ChainId]) -> Iterator[None]:
+        self._kept.update(chain)
+        try:
+            yield
+        finally:
+            self._kept.subtract(chain)
+            self._kept = +self._kept
+            self._drop_sealed()
+
+    def find(self, chain_id: ChainId) -> LayerFacts | None:
+        facts = self._published.get(chain_id)
+        if facts is None and chain_id in self._sealed:
+            facts = self._sealed[chain_id].facts
+        return facts
+
+    async def stage(self, chain_id: ChainId) -> str:
+        folder = f"{self.paths.ingest}/{chain_hex(chain_id)[:16]}-{secrets.token_hex(6)}"
+        try:
+            await to_the_end(blocking.run(self._disk.make_staging, folder), name="stage a layer")
+        except BaseException:
+            await to_the_end(self._throw_away(folder), name="discard a layer")
+            raise
+        return f"{folder}/diff"
+
+    async def seal(self, staged: str, facts: LayerFacts) -> None:
+        await to_the_end(self._seal(self._disk.staging_of(staged), facts), name="seal a layer")
+
+    async def discard(self, staged: str) -> None:
+        await to_the_end(self._throw_away(self._disk.staging_of(staged)), name="discard a layer")
+
+    async def publish(self, chain: Sequence[ChainId]) -> None:
+        for chain_id in chain:
+            if self.find(chain_id) is None:
+                raise NotFound(f"layer {chain_id} is not in the store")
+        if any(chain_id not in self._published for chain_id in chain):
+            # Directories move in a thread that a cancellation does not stop: what is known must follow them.
+            await to_the_end(self._publish(tuple(chain)), name="publish layers")
+
+    # ports.storage.Layers
+
+    async def present(self) -> frozenset[ChainId]:
+        return frozenset(self._published)
+
+    async def remove(self, chain_ids: Collection[ChainId]) -> None:
+        await to_the_end(self._remove(tuple(chain_ids)), name="remove layers")
+
+    async def total_usage(self) -> FilesystemUsage:
+        return FilesystemUsage(
+            timestamp=self._clock.now_ns(),
+            mountpoint=self.paths.root,
+            used_bytes=sum(facts.used_bytes for facts in self._published.values()),
+            inodes_used=sum(facts.inodes for facts in self._published.values()),
+        )
+
+    async def view(self, key: str, chain_ids: tuple[ChainId, ...]) -> str:
+        self.require(chain_ids, f"view {key}")
+        return await to_the_end(blocking.run(self._views.mount, key, chain_ids), name="mount a view")
+
+    async def release(self, key: str) -> None:
+        await blocking.run(self._views.release, key)
+        self.trash.empty()
+
+    async def views(self) -> frozenset[str]:
+        return await blocking.run(self._views.keys)
+
+    # Changes, which a cancellation does not cut short
+
+    async def _seal(self, folder: str, facts: LayerFacts) -> None:
+        sealed = Sealed(folder=folder, facts=facts)
+        if self.find(facts.chain_id) is None:
+            await blocking.run(self._disk.seal, sealed)
+        if self.find(facts.chain_id) is None:
+            self._sealed[facts.chain_id] = sealed
+        else:
+            await self._throw_away(folder)
+
+    async def _publish(self, chain: tuple[ChainId, ...]) -> None:
+        async with self._changes:
+            new = {chain_id: self._sealed[chain_id] for chain_id in chain if chain_id in self._sealed}
+            self.require([chain_id for chain_id in chain if chain_id not in new], "publish")
+            if not new:
+                return
+            await blocking.run(self._disk.move_in, chain, new)
+            for chain_id, sealed in new.items():
+                self._published[chain_id] = msgspec.structs.replace(sealed.facts, implied=())
+                del self._sealed[chain_id]
+
+    async def _remove(self, chain_ids: tuple[ChainId, ...]) -> None:
+        async with self._changes:
+            gone = [chain_id for chain_id in chain_ids if self._published.pop(chain_id, None) is not None]
+            await blocking.run(self._disk.move_out, gone)
+            self.trash.empty()
+
+    def _drop_sealed(self) -> None:
+        """Of those that no pull under way counts on."""
+        idle = [chain_id for chain_id in self._sealed if chain_id not in self._kept]
+        for chain_id in idle[: max(0, len(idle) - MAX_SEALED)]:
+            self.trash.take(self._sealed.pop(chain_id).folder)
+            self.trash.empty()
+
+    async def _throw_away(self, folder: str) -> None:
+        await blocking.run(self.trash.take, folder)
+        self.trash.empty()

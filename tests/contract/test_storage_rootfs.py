@@ -1,0 +1,105 @@
+"""What every implementation of ports.storage.RootFilesystems does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from isulad_py.host import mounts
+from isulad_py.model.errors import AlreadyExists, NotFound
+from isulad_py.model.ids import ContainerId, Digest
+from isulad_py.ports.layers import LayerFacts
+from isulad_py.ports.storage import RootFilesystems, RootfsRequest
+from isulad_py.storage.layers import LayerStore
+from isulad_py.storage.rootfs import OverlayRootFilesystems
+from tests.contract.test_layers import BASE, TOP, tasks
+from tests.fakes.clock import FakeClock
+from tests.fakes.storage import MemoryLayers, MemoryRootFilesystems
+from tests.fakes.tasks import TestTasks
+
+__all__ = ["tasks"]
+
+ONE = ContainerId("1" * 64)
+TWO = ContainerId("2" * 64)
+
+
+@pytest.fixture(params=["memory", pytest.param("overlay", marks=pytest.mark.root)])
+async def rootfs(request: pytest.FixtureRequest, tmp_path: Path, tasks: TestTasks) -> AsyncIterator[RootFilesystems]:
+    if request.param == "memory":
+        memory = MemoryLayers()
+        memory.add(BASE)
+        yield MemoryRootFilesystems(memory)
+        return
+    clock = FakeClock()
+    layers = await LayerStore.open(str(tmp_path), tasks=tasks, clock=clock, boot_id="boot")
+    staged = await layers.stage(BASE)
+    Path(staged, "hello").write_text("from the image")
+    await layers.seal(staged, LayerFacts(chain_id=BASE, diff_id=Digest(BASE), used_bytes=8192, inodes=2))
+    await layers.publish([BASE])
+    try:
+        yield await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock)
+    finally:
+        mounts.unmount_under(str(tmp_path))
+
+
+def request_of(container_id: ContainerId) -> RootfsRequest:
+    return RootfsRequest(container_id=container_id, layers=(BASE,))
+
+
+async def test_prepare_mounts_where_path_for_says(rootfs: RootFilesystems) -> None:
+    path = await rootfs.prepare(request_of(ONE))
+    assert path == rootfs.path_for(ONE)
+    assert await rootfs.mounted(ONE)
+    assert not await rootfs.mounted(TWO)
+    assert await rootfs.present() == {ONE}
+
+
+async def test_a_second_prepare_is_refused_and_harms_nothing(rootfs: RootFilesystems) -> None:
+    await rootfs.prepare(request_of(ONE))
+    with pytest.raises(AlreadyExists, match=ONE):
+        await rootfs.prepare(request_of(ONE))
+    assert await rootfs.mounted(ONE)
+
+
+async def test_a_missing_layer_is_named_and_nothing_is_left(rootfs: RootFilesystems) -> None:
+    with pytest.raises(NotFound, match=TOP):
+        await rootfs.prepare(RootfsRequest(container_id=ONE, layers=(BASE, TOP)))
+    assert await rootfs.present() == frozenset()
+
+
+async def test_remove_is_idempotent_and_works_from_the_id_alone(rootfs: RootFilesystems) -> None:
+    await rootfs.prepare(request_of(ONE))
+    await rootfs.prepare(request_of(TWO))
+    await rootfs.remove(ONE)
+    await rootfs.remove(ONE)
+    assert await rootfs.present() == {TWO}
+    assert not await rootfs.mounted(ONE)
+    assert await rootfs.mounted(TWO)
+    await rootfs.prepare(request_of(ONE))
+    assert await rootfs.mounted(ONE)
+
+
+async def test_usage_is_known_from_the_start_and_counted_once(rootfs: RootFilesystems) -> None:
+    await rootfs.prepare(request_of(ONE))
+    usage = await rootfs.usage(ONE)
+    assert usage is not None
+    assert usage.used_bytes > 0
+    assert usage.inodes_used > 0
+    assert Path(usage.mountpoint).is_dir()
+    total = await rootfs.total_usage()
+    assert (total.used_bytes, total.inodes_used) == (usage.used_bytes, usage.inodes_used)
+    assert await rootfs.usage(TWO) is None
+    await rootfs.remove(ONE)
+    assert (await rootfs.total_usage()).used_bytes == 0
+    assert await rootfs.usage(ONE) is None
+
+
+async def test_remount_is_idempotent_and_needs_a_writable_layer(rootfs: RootFilesystems) -> None:
+    await rootfs.prepare(request_of(ONE))
+    assert await rootfs.remount(request_of(ONE)) == rootfs.path_for(ONE)
+    assert await rootfs.mounted(ONE)
+    with pytest.raises(NotFound, match=TWO):
+        await rootfs.remount(request_of(TWO))
+    assert await rootfs.present() == {ONE}

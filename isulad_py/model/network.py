@@ -41,6 +41,8 @@ class Attachment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     dns: Dns | None = None
     annotations: dict[str, str] = field(default_factory=dict)
     """The pod's annotations: bandwidth and extra CNI arguments come from them."""
+    pod_cidr: str = ""
+    """The node's pod CIDR when this was prepared: DEL must name the same ranges as ADD."""
     config: str = ""
     """The conflist (JSON) that was used, so that DEL runs with it though the directory has changed since."""
 
@@ -61,3 +63,7 @@ class NetworkStatus(Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str = ""
     config_name: str = ""
     config_path: str = ""
+    cni_version: str = ""
+    plugins: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    """Each configuration file that was passed over, with the reason; also while the network is ready."""

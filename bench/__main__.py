@@ -13,7 +13,7 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -157,7 +157,7 @@ def borrowed_seccomp(engine: Engine, options: PodOptions) -> dict[str, object] |
     pod.up(Samples())
     spec = pod.runtime_spec()
     pod.down(Samples())
-    seccomp = spec.get("linux", {}).get("seccomp")
+    seccomp: dict[str, object] | None = spec.get("linux", {}).get("seccomp")
     if not seccomp:
         say(f"{engine.name} does not show its runtime spec: the floors run without seccomp")
     return seccomp
@@ -175,7 +175,7 @@ def finish(mark: Mark, before: Counts) -> int:
 
 
 def run_phases(bench: Bench, wanted: list[str], pull_floor: partial[None]) -> None:
-    steps = {
+    steps: dict[str, Callable[[], None]] = {
         "serial": bench.serial,
         "memory": bench.memory_of_few,
         "parallel": bench.parallel,

@@ -61,7 +61,7 @@ class Node:
         try:
             answer = self.call(method, request, seconds)
         except grpc.RpcError as error:
-            return error.code().name, error.details() or ""  # type: ignore[attr-defined]
+            return error.code().name, error.details() or ""
         raise AssertionError(f"{method} succeeded: {answer}")
 
     def pull(self, image: str = "") -> str:

@@ -1,0 +1,103 @@
+"""Writes those parts of the documents that are made from the code; `--check` only tells whether they have aged.
+
+    python docs/generate.py [--check]
+
+A part stands between `<!-- made: NAME -->` and `<!-- made end -->`.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+
+from isulad_py.config import reference
+from isulad_py.config.schema import RegistryEntry, RuntimeEntry
+from isulad_py.model.lifecycle import CONTAINER_MOVES, POD_MOVES
+from isulad_py.telemetry.metrics import Metrics
+
+PROJECT = Path(__file__).resolve().parent.parent
+DOCUMENTS = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("architecture", "configuration", "operations", "compatibility")),
+)
+_PART = re.compile(r"(<!-- made: (?P<name>[a-z-]+) -->\n).*?(<!-- made end -->)", re.DOTALL)
+
+
+def diagram(moves: Mapping[enum.Enum, frozenset[enum.Enum]]) -> str:
+    """A Mermaid state diagram of a table of moves; the table's first state is where things begin."""
+    states = list(moves)
+    lines = [f"    [*] --> {states[0].value}"]
+    for state in states:
+        lines += [f"    {state.value} --> {other.value}" for other in states if other in moves[state]]
+        if not moves[state]:
+            lines.append(f"    {state.value} --> [*]")
+    return "\n".join(["```mermaid", "stateDiagram-v2", *lines, "```"])
+
+
+def rooms() -> str:
+    """The rooms from top to bottom, as the import contract has them, each with its door-plate's first sentence."""
+    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    contract = next(each for each in settings["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
+    lines = ["| room | what it owns |", "|---|---|"]
+    for layer in contract["layers"]:
+        for room in layer.split(" | "):
+            if room != "__main__":
+                plate = import_module(f"isulad_py.{room}").__doc__ or ""
+                sentence = " ".join(plate.split()).partition(". ")[0].removesuffix(".")
+                lines.append(f"| `{room}` | {sentence} |")
+    return "\n".join(lines)
+
+
+def metrics() -> str:
+    """Every metric of the daemon's own."""
+    lines = ["| metric | labels | meaning |", "|---|---|---|"]
+    for name, kind, labels, meaning in Metrics(version="").described():
+        lines.append(f"| `{name}` ({kind}) | {', '.join(labels)} | {meaning} |")
+    return "\n".join(lines)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "container-lifecycle": lambda: diagram(CONTAINER_MOVES),  # type: ignore[arg-type]  # Mapping's key is invariant
+    "pod-lifecycle": lambda: diagram(POD_MOVES),  # type: ignore[arg-type]
+    "rooms": rooms,
+    "metrics": metrics,
+    "configuration-keys": reference.keys,
+    "runtime-entry": lambda: reference.fields(RuntimeEntry),
+    "registry-entry": lambda: reference.fields(RegistryEntry),
+}
+
+
+def renewed(text: str) -> str:
+    """The document with every made part as the code has it now."""
+
+    def part(found: re.Match[str]) -> str:
+        return f"{found.group(1)}{PARTS[found.group('name')]()}\n{found.group(3)}"
+
+    return _PART.sub(part, text)
+
+
+def aged() -> list[str]:
+    """Documents whose made parts are not what the code says."""
+    return [name for name in DOCUMENTS if (text := (PROJECT / name).read_text(encoding="utf-8")) != renewed(text)]
+
+
+def main() -> int:
+    names = aged()
+    if "--check" in sys.argv[1:]:
+        for name in names:
+            print(f"{name} has aged: run python docs/generate.py")
+        return 1 if names else 0
+    for name in names:
+        path = PROJECT / name
+        path.write_text(renewed(path.read_text(encoding="utf-8")), encoding="utf-8")
+        print(f"{name} renewed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

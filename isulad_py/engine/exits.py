@@ -52,7 +52,7 @@ class Exits:
         async def watched() -> None:
             await work
 
-        task = self._tasks.start(watched(), name=f"exit of {key[:12]}")
+        task = self._tasks.start(watched(), name=f"exit:{key[:12]}")
         self._watches[key] = task
         task.add_done_callback(lambda _: self._watches.pop(key, None))
 

@@ -53,7 +53,7 @@ class SingleFlight(Generic[T]):
     async def run(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         flight = self._flights.get(key)
         if flight is None:
-            task = self._tasks.start(_guarded(work()), name=f"{self._name} {key[:12]}")
+            task = self._tasks.start(_guarded(work()), name=f"{self._name}:{key[:12]}")
             flight = self._flights[key] = _Flight(task)
             task.add_done_callback(lambda _: self._forget(key, task))
         flight.waiters += 1

@@ -1,0 +1,42 @@
+"""Host paths that exist because a test says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isulad_py.model.container import Device, Identity, Mount
+from isulad_py.model.devices import HostDevice
+from isulad_py.model.errors import InvalidInput
+from tests.fakes.faults import Faults
+
+
+class FakeHostFiles:
+    """Implements ports.hostfiles.HostFiles. Faults: resolve_mounts, ensure_directories."""
+
+    def __init__(self) -> None:
+        self.faults = Faults()
+        self.paths = {"/srv", "/dev/null"}
+        self.directories: list[tuple[str, str]] = []
+
+    async def resolve_mounts(self, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
+        await self.faults.at("resolve_mounts")
+        for index, mount in enumerate(mounts):
+            if mount.image is None and mount.host_path not in self.paths:
+                raise InvalidInput(f"config.mounts[{index}].host_path: {mount.host_path} does not exist")
+        return tuple(mounts)
+
+    async def resolve_devices(self, devices: Sequence[Device]) -> tuple[HostDevice, ...]:
+        return tuple(HostDevice(path=device.container_path, type="c", major=1, minor=3) for device in devices)
+
+    async def all_devices(self) -> tuple[HostDevice, ...]:
+        return (HostDevice(path="/dev/null", type="c", major=1, minor=3),)
+
+    async def ensure_directories(self, rootfs: str, paths: Sequence[str], owner: Identity) -> None:
+        await self.faults.at("ensure_directories")
+        self.directories += [(rootfs, path) for path in paths]
+
+    async def read_profile(self, path: str) -> bytes:
+        return b'{"defaultAction":"SCMP_ACT_ALLOW"}'
+
+    async def within(self, root: str, sub_path: str, index: int) -> str:
+        return f"{root}/{sub_path}" if sub_path else root

@@ -1,5 +1,5 @@
 """Adapter to CNI plugins: the pods' network. May import ports, host and below.
 
 Pure: conflist, result, request, arguments. One call: invoke. The configuration and its readiness: directory, watch.
-The chain: adapter. Tests: tests/unit/network, tests/contract/test_network.py, tests/faults/cni_plugin.py.
+The chain: adapter. Tests: tests/unit/network, tests/contract, tests/faults.
 """

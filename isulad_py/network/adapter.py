@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+import structlog
 from msgspec import structs
 
+from isulad_py.host import blocking
+from isulad_py.host.files import read_limited, write_atomic
 from isulad_py.host.namespaces import is_pinned, run_in_netns
 from isulad_py.host.tasks import to_the_end
-from isulad_py.model.errors import DataLoss, EngineError, FailedPrecondition, HostFailure, InvalidInput, Unavailable
+from isulad_py.model.errors import (
+    DataLoss,
+    EngineError,
+    FailedPrecondition,
+    HostFailure,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+)
 from isulad_py.model.network import Attachment, NetworkResult, NetworkStatus
 from isulad_py.model.stats import InterfaceSample
 from isulad_py.network import arguments, conflist, counters, request, result
 from isulad_py.network.conflist import NetworkConfig
 from isulad_py.network.gate import Gate
-from isulad_py.network.invoke import ByType, ExecInvoker, PluginInvoker
+from isulad_py.network.invoke import ByType, ExecInvoker, Measure, PluginInvoker
 from isulad_py.network.request import IFNAME, Parameters
 from isulad_py.network.watch import ConfigWatch
 
+log = structlog.get_logger(__name__)
+
 DEFAULT_TIMEOUT_SECONDS: Final = 60.0
+POD_CIDR_LIMIT_BYTES: Final = 4096
 
 
 class CniNetwork:
@@ -37,16 +51,18 @@ class CniNetwork:
         conf_dir: str,
         bin_dirs: tuple[str, ...],
         plugin_timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
-        pod_cidr: str = "",
+        pod_cidr_path: str = "",
         served: Mapping[str, PluginInvoker] | None = None,
-        on_change: Callable[[NetworkStatus], None] | None = None,
+        measure: Measure | None = None,
     ) -> None:
-        """`served` names the plugin types that are not processes; `on_change` hears of every new status."""
+        """`pod_cidr_path` is where the pod CIDR outlives the daemon: a kubelet sends it only when it changes. `served`
+        names the plugin types that are not processes."""
         rest = ExecInvoker(bin_dirs=bin_dirs, timeout_seconds=plugin_timeout_seconds)
-        self._plugins = ByType(served=served or {}, rest=rest)
-        self._watch = ConfigWatch(conf_dir=conf_dir, plugins=self._plugins, on_change=on_change)
+        self._plugins = ByType(served=served or {}, rest=rest, measure=measure or _unmeasured)
+        self._watch = ConfigWatch(conf_dir=conf_dir, plugins=self._plugins)
         self._timeout_seconds = plugin_timeout_seconds
-        self._pod_cidr = ",".join(arguments.subnets(pod_cidr))
+        self._pod_cidr_path = pod_cidr_path
+        self._pod_cidr = _read_pod_cidr(pod_cidr_path) if pod_cidr_path else ""
         self._gate = Gate()
         self._newcomers: list[set[str]] = []
         """For each GC that waits: the pods that came since it was asked for."""
@@ -62,15 +78,14 @@ class CniNetwork:
         """Follows the configuration directory until cancelled."""
         await self._watch.run()
 
-    @property
-    def pod_cidr(self) -> str:
-        """As last set: the daemon may give it to the next one, since a kubelet sends it only when it changes."""
-        return self._pod_cidr
-
     async def set_pod_cidr(self, cidr: str) -> None:
-        subnets = arguments.subnets(cidr)
-        if subnets:  # a kubelet without a CIDR yet sends an empty one
-            self._pod_cidr = ",".join(subnets)
+        """An empty one, as a kubelet that has none yet sends it, changes nothing."""
+        pod_cidr = ",".join(arguments.subnets(cidr))
+        if not pod_cidr or pod_cidr == self._pod_cidr:
+            return
+        if self._pod_cidr_path:
+            await blocking.run(write_atomic, self._pod_cidr_path, pod_cidr.encode())
+        self._pod_cidr = pod_cidr
 
     def prepare(self, attachment: Attachment) -> Attachment:
         """Also raises InvalidInput where the pod asks for what no plugin can be told (ports, bandwidth, names)."""
@@ -182,6 +197,20 @@ class CniNetwork:
             except EngineError as error:
                 failures.append(error)
         return failures
+
+
+def _unmeasured(_room: str, _operation: str) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext()
+
+
+def _read_pod_cidr(path: str) -> str:
+    try:
+        return ",".join(arguments.subnets(read_limited(path, POD_CIDR_LIMIT_BYTES).decode(errors="replace")))
+    except NotFound:
+        return ""
+    except EngineError as error:
+        log.warning("pod CIDR of the former daemon is not known", error=str(error))
+        return ""
 
 
 def _recorded(attachment: Attachment) -> NetworkConfig:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -17,6 +18,10 @@ from isulad_py.network import result
 OUTPUT_LIMIT_BYTES: Final = 1024 * 1024
 GRACE_SECONDS: Final = 2.0
 _LAST_WORDS_BYTES: Final = 2000
+
+
+Measure = Callable[[str, str], AbstractContextManager[None]]
+"""Times what is done inside, by room and operation."""
 
 
 class PluginCall(Struct, frozen=True, kw_only=True):
@@ -57,9 +62,10 @@ class PluginInvoker(Protocol):
 class ByType:
     """Implements PluginInvoker by other ones: those served in process by their type, and one for all the rest."""
 
-    def __init__(self, *, served: Mapping[str, PluginInvoker], rest: PluginInvoker) -> None:
+    def __init__(self, *, served: Mapping[str, PluginInvoker], rest: PluginInvoker, measure: Measure) -> None:
         self._served = dict(served)
         self._rest = rest
+        self._measure = measure
 
     def _of(self, plugin: str) -> PluginInvoker:
         return self._served.get(plugin, self._rest)
@@ -71,7 +77,8 @@ class ByType:
         return self._of(plugin).absence(plugin)
 
     async def invoke(self, call: PluginCall) -> bytes:
-        return await self._of(call.plugin).invoke(call)
+        with self._measure("network", f"{call.plugin} {call.command}"):
+            return await self._of(call.plugin).invoke(call)
 
 
 class ExecInvoker:

@@ -335,13 +335,24 @@ async def test_pods_are_served_in_parallel(tmp_path: Path) -> None:
     await slow
 
 
-async def test_set_pod_cidr(tmp_path: Path) -> None:
+async def test_the_pod_cidr_outlives_the_daemon(tmp_path: Path) -> None:
     c = await chain(tmp_path, "one")
-    await c.network.set_pod_cidr("10.1.0.0/24,fd00::/64")
-    await c.network.set_pod_cidr("")
-    assert c.network.pod_cidr == "10.1.0.0/24,fd00::/64"
+    path = tmp_path / "pod-cidr"
+
+    async def next_daemon() -> CniNetwork:
+        c.network = CniNetwork(conf_dir=str(c.conf), bin_dirs=(str(c.bin),), pod_cidr_path=str(path))
+        await c.network.reload()
+        return c.network
+
+    network = await next_daemon()
+    assert c.pod().pod_cidr == ""
+    await network.set_pod_cidr("10.1.0.0/24, fd00::1/64")
+    await network.set_pod_cidr("")
     with pytest.raises(InvalidInput, match="pod_cidr"):
-        await c.network.set_pod_cidr("nonsense")
+        await network.set_pod_cidr("nonsense")
     assert c.pod().pod_cidr == "10.1.0.0/24,fd00::/64"
-    with pytest.raises(InvalidInput, match="pod_cidr"):
-        CniNetwork(conf_dir="/x", bin_dirs=("/x",), pod_cidr="nonsense")
+    await next_daemon()
+    assert c.pod().pod_cidr == "10.1.0.0/24,fd00::/64"
+    path.write_bytes(b"\xff")
+    await next_daemon()
+    assert c.pod().pod_cidr == ""

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -141,10 +143,18 @@ class InProcess:
 
 
 async def test_types_may_be_served_in_process(tmp_path: Path, plugin: FaultyPlugin) -> None:
-    plugins = ByType(served={"bridge": InProcess()}, rest=invoker(tmp_path))
+    measured: list[tuple[str, str]] = []
+
+    @contextlib.contextmanager
+    def measure(room: str, operation: str) -> Iterator[None]:
+        measured.append((room, operation))
+        yield
+
+    plugins = ByType(served={"bridge": InProcess()}, rest=invoker(tmp_path), measure=measure)
     assert await plugins.invoke(call(plugin="bridge")) == b"ours"
     assert plugins.identity("bridge") == "ours:bridge"
     assert plugins.absence("bridge") == "bridge is ours"
     assert await plugins.invoke(call()) != b"ours"
     assert plugins.identity("faulty").startswith(str(tmp_path))
     assert "not found" in plugins.absence("x")
+    assert measured == [("network", "bridge ADD"), ("network", "faulty ADD")]

@@ -77,7 +77,7 @@ def measure(options: argparse.Namespace, mark: Mark, stack: ExitStack) -> tuple[
     disk = stack.enter_context(journaled_disk(mark))
     run = stack.enter_context(memory_disk(mark))
     host = stack.enter_context(registry(disk / "registry"))
-    engines = start_engines(options, mark, stack, disk=disk, run=run)
+    engines = start_engines(options, mark, stack, disk=disk, run=run, host=host)
     say("making and pushing images")
     layer, layers = images.busybox_layer(), images.bench_layers()
     images.push(host, "bench/busybox", "latest", images.make_image([layer], config={"Cmd": ["sh"]}))
@@ -118,13 +118,15 @@ def measure(options: argparse.Namespace, mark: Mark, stack: ExitStack) -> tuple[
     return bench, about
 
 
-def start_engines(options: argparse.Namespace, mark: Mark, stack: ExitStack, *, disk: Path, run: Path) -> list[Engine]:
+def start_engines(
+    options: argparse.Namespace, mark: Mark, stack: ExitStack, *, disk: Path, run: Path, host: str
+) -> list[Engine]:
     wanted = options.engine or [OWN]
     metrics = named(options.metrics, "--metrics")
     engines = []
     if OWN in wanted:
         network = stack.enter_context(stand_network(mark, mark.root / "cni"))
-        daemon = stack.enter_context(stand_daemon(mark, disk / "graph", run, network))
+        daemon = stack.enter_context(stand_daemon(mark, disk / "graph", run, network, insecure_registries=[host]))
         engines.append(Engine("isulad-py", daemon.address, daemon.metrics_url))
     for name, address in named([each for each in wanted if each != OWN], "--engine").items():
         if not address.startswith("unix:///"):

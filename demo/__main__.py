@@ -57,11 +57,11 @@ def serve_image(mark: Mark, stack: ExitStack) -> str:
     return f"{host}/demo/busybox:1"
 
 
-def start_daemon(mark: Mark, stack: ExitStack) -> StandDaemon:
+def start_daemon(mark: Mark, stack: ExitStack, host: str) -> StandDaemon:
     run = stack.enter_context(memory_disk(mark))
     network = stack.enter_context(stand_network(mark, mark.root / "cni"))
     with step("daemon") as shown:
-        daemon = stack.enter_context(stand_daemon(mark, mark.root / "graph", run, network))
+        daemon = stack.enter_context(stand_daemon(mark, mark.root / "graph", run, network, insecure_registries=[host]))
         shown.tell(f"{daemon.address}")
         shown.tell(f"pods get addresses of {network.subnet} on bridge {network.bridge}")
     return daemon
@@ -83,7 +83,7 @@ def show(options: argparse.Namespace, mark: Mark, stack: ExitStack) -> StandDaem
     note(machine(), "machine")
     note(f"{mark.root}", "root")
     image = serve_image(mark, stack)
-    daemon = None if options.socket else start_daemon(mark, stack)
+    daemon = None if options.socket else start_daemon(mark, stack, image.partition("/")[0])
     address = daemon.address if daemon else options.socket
     cri = stack.enter_context(connect(address))
     try:

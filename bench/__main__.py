@@ -183,11 +183,13 @@ def run_phases(bench: Bench, wanted: list[str], pull_floor: partial[None]) -> No
         "parallel": bench.parallel,
         "pull": partial(bench.pull, pull_floor),
     }
+    bench.begin()
     for name in PHASES:
         if name in wanted:
             began = time.monotonic()
             steps[name]()
             say(f"{name}: {time.monotonic() - began:.0f} s")
+    bench.end()
 
 
 def main() -> int:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from bench.clock import Limit, Samples, machine_busy_ms
-from bench.engine import CALL_SECONDS, Engine, EnginePod, PodOptions
+from bench.engine import CALL_SECONDS, Engine, EnginePod, LoopLag, PodOptions
 from bench.floors import FloorPlace, FloorPod
 from bench.memory import Memory, measure
 
@@ -55,6 +55,24 @@ class Bench:
     amounts: Amounts
     limit: Limit
     results: Results = field(default_factory=Results)
+    _lag_before: dict[str, LoopLag | None] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """What can be seen only before the first pod."""
+        for engine in self.engines:
+            self.results.memory[engine.name] = {"0 pods": measure(engine.pid, [])}
+            self._lag_before[engine.name] = engine.loop_lag()
+
+    def end(self) -> None:
+        """How late the loop was in all of it."""
+        for engine in self.engines:
+            before, after = self._lag_before.get(engine.name), engine.loop_lag()
+            if before and after:
+                self.results.lag[engine.name] = {
+                    "looks": after.looks - before.looks,
+                    "over_50_ms": after.late - before.late,
+                    "longest_ms": after.longest * 1000 if after.longest is not None else None,
+                }
 
     def serial(self) -> None:
         """One pod at a time: floor, engine, engine, floor, …; in each round another one begins."""
@@ -90,8 +108,7 @@ class Bench:
     def memory_of_few(self) -> None:
         """None, then a few pods; this also warms up what comes next."""
         for engine in self.engines:
-            found = self.results.memory.setdefault(engine.name, {})
-            found["0 pods"] = measure(engine.pid, [])
+            found = self.results.memory[engine.name]
             if not self._time_for(f"memory of {engine.name} with a few pods", 10):
                 return
             pods = [EnginePod(engine, self.options, f"m{n}") for n in range(self.amounts.few_pods)]
@@ -137,7 +154,6 @@ class Bench:
             self.results.skipped.append(f"parallel pods of {engine.name}, because the first one fails")
             return
         lists[1] = self._time_lists(engine)
-        before = engine.loop_lag()
         with _Wall(walls, "up", count - 1):
             ups = [partial(_whole, noted, "pod up", pod.up) for pod, noted in zip(pods, samples, strict=True)]
             self._all_at_once(engine, ups[1:])
@@ -154,13 +170,6 @@ class Bench:
             self._all_at_once(engine, downs)
         self.results.memory[engine.name]["after"] = measure(engine.pid, [])
         self.results.parallel[engine.name] = _joined(samples)
-        after = engine.loop_lag()
-        if before and after:
-            self.results.lag[engine.name] = {
-                "looks": after.looks - before.looks,
-                "over_50_ms": after.late - before.late,
-                "longest_ms": after.longest * 1000 if after.longest is not None else None,
-            }
 
     def _time_lists(self, engine: Engine) -> Samples:
         """Version between the lists, because their ratio is what counts."""

@@ -33,9 +33,9 @@ class Reloader:
             log.error("configuration not reloaded: the former one stays in force")
             return
         changed = difference(self.config, new)
-        self.config = merged(self.config, new)
-        for apply in dict.fromkeys(self._apply[name] for name in changed.reloadable):
-            apply(self.config)
         if changed.restart:
             log.warning("these keys changed, and need a restart", keys=" ".join(changed.restart))
         log.info("configuration reloaded", changed=" ".join(changed.reloadable))
+        self.config = merged(self.config, new)
+        for apply in dict.fromkeys(self._apply[name] for name in changed.reloadable):
+            apply(self.config)

@@ -83,7 +83,7 @@ class Config(Struct, frozen=True, kw_only=True):
     systemd_cgroup: bool = False
     cgroup_parent: str = ""
     seccomp_profile: str = ""
-    native_umask: str = "secure"
+    native_umask: str = "normal"  # what Kubernetes images expect; iSulad's packaged file says so too
     hook_spec: str = ""
     start_timeout: float = 120.0
     default_ulimits: dict[str, Ulimit] = {}

@@ -30,6 +30,7 @@ CLONE_NEWUSER: Final = 0x10000000
 CLONE_NEWPID: Final = 0x20000000
 CLONE_NEWNET: Final = 0x40000000
 
+_PR_SET_CHILD_SUBREAPER: Final = 36
 _STATX_ATTR_MOUNT_ROOT: Final = 0x2000
 _AT_FDCWD: Final = -100
 _AT_SYMLINK_NOFOLLOW: Final = 0x100
@@ -115,6 +116,11 @@ def unshare(flags: int) -> None:
 def setns(fd: int, kind: int) -> None:
     """Of the calling thread only."""
     _check(_LIBC.setns(ctypes.c_int(fd), ctypes.c_int(kind)))
+
+
+def set_child_subreaper() -> None:
+    """Of the whole process, once and for all."""
+    _check(_LIBC.prctl(ctypes.c_int(_PR_SET_CHILD_SUBREAPER), *[ctypes.c_ulong(value) for value in (1, 0, 0, 0)]))
 
 
 def openat2(directory_fd: int, path: str, flags: int, *, mode: int = 0, resolve: int = 0) -> int:

@@ -20,13 +20,21 @@ _STATE: Final = 0
 _START_TIME: Final = 19
 """Positions in /proc/<pid>/stat behind the command's name, which may itself hold blanks and brackets."""
 
+_ENDED: Final = frozenset({b"Z", b"X", b"x"})
+
 
 def start_time(pid: int) -> int:
     """Ticks after boot at which the process started; 0 where there is none, or only a zombie."""
     fields = _stat(pid)
-    if not fields or fields[_STATE] in {b"Z", b"X", b"x"}:
+    if not fields or fields[_STATE] in _ENDED:
         return 0
     return int(fields[_START_TIME])
+
+
+def zombie_since(pid: int) -> int:
+    """Start time of a process that has ended and is not reaped; 0 for any other."""
+    fields = _stat(pid)
+    return int(fields[_START_TIME]) if fields and fields[_STATE] in _ENDED else 0
 
 
 def _stat(pid: int) -> list[bytes]:
@@ -76,7 +84,20 @@ def send(pid: int, started: int, number: int) -> bool:
 
 
 async def wait_end(pid: int, started: int) -> None:
-    """Returns when the process has ended; at once if it has."""
+    """Returns when the process has ended; at once if it has. An orphan that was left to us is reaped."""
+    await _until_end(pid, started)
+    reap(pid, started)
+
+
+def reap(pid: int, started: int) -> None:
+    """Takes a zombie away where it has become our child (see `adopted`)."""
+    fields = _stat(pid) if pid > 0 else []
+    if fields and fields[_STATE] in _ENDED and int(fields[_START_TIME]) == started:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
+
+
+async def _until_end(pid: int, started: int) -> None:
     fd = _open(pid, started)
     if fd < 0:
         return
@@ -97,23 +118,24 @@ async def wait_end(pid: int, started: int) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """Children, their children and so on, of all threads, as of now. One whose parent has ended belongs to another."""
+    """Children, their children and so on, as of now. One whose parent has ended belongs to another."""
     found: list[int] = []
     todo = [pid]
     while todo:
-        children = _children(todo.pop())
-        found += children
-        todo += children
+        below = children(todo.pop())
+        found += below
+        todo += below
     return found
 
 
-def _children(pid: int) -> list[int]:
-    children: list[int] = []
+def children(pid: int) -> list[int]:
+    """Of all its threads, zombies included."""
+    found: list[int] = []
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):
-                children += map(int, (task / "children").read_bytes().split())
-    return children
+                found += map(int, (task / "children").read_bytes().split())
+    return found
 
 
 def stop_descendants(pid: int) -> dict[int, int]:

@@ -11,9 +11,9 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -223,37 +223,56 @@ class _Writer:
             self._fd = -1
 
 
-async def run(command: Command, *, end: Callable[[Child], Coroutine[Any, Any, object]] | None = None) -> Completed:
+class Piped:
+    """A program on pipes of its own: what it says is collected up to the limit."""
+
+    def __init__(self, child: Child, out: _Reader, err: _Reader) -> None:
+        self.child = child
+        self._out = out
+        self._err = err
+
+    async def drain(self) -> None:
+        """Waits for the end of both outputs, but not for a grandchild that keeps them open (a daemonised one would)."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await asyncio.gather(self._out.done, self._err.done)
+
+    def completed(self, argv: tuple[str, ...], returncode: int) -> Completed:
+        return Completed(
+            argv=argv,
+            returncode=returncode,
+            stdout=self._out.value(),
+            stderr=self._err.value(),
+            truncated=self._out.truncated or self._err.truncated,
+        )
+
+
+async def run(command: Command) -> Completed:
     """Runs a program to its end and returns its output.
 
     Raises HostFailure when it cannot be started and DeadlineExceeded when its time is over; then, and when the caller
     is cancelled, it has been terminated, killed if need be, and reaped before this returns. A non-zero exit is a value.
-    `end` takes the place of terminate, grace, kill, reap where more than the program itself must be ended.
     """
-    with contextlib.ExitStack() as stack:
-        child, out, err = _start_piped(command, stack)
+    with piped(command) as started:
+        child = started.child
         try:
             async with asyncio.timeout(command.timeout_seconds):
                 code = await child.wait()
-                await _drain(out, err)
+                await started.drain()
         except TimeoutError as error:
-            await to_the_end(end(child) if end else child.end(command.grace_seconds), name=f"end {child.pid}")
+            await to_the_end(child.end(command.grace_seconds), name=f"end {child.pid}")
             raise DeadlineExceeded(f"{command.argv[0]}: no end within {command.timeout_seconds} s") from error
         except BaseException:
-            await to_the_end(end(child) if end else child.end(command.grace_seconds), name=f"end {child.pid}")
+            await to_the_end(child.end(command.grace_seconds), name=f"end {child.pid}")
             raise
-        return Completed(
-            argv=command.argv,
-            returncode=code,
-            stdout=out.value(),
-            stderr=err.value(),
-            truncated=out.truncated or err.truncated,
-        )
+        return started.completed(command.argv, code)
 
 
-def _start_piped(command: Command, stack: contextlib.ExitStack) -> tuple[Child, _Reader, _Reader]:
-    """Our ends of the pipes are closed by `stack`, the child's ends as soon as it has them."""
-    with contextlib.ExitStack() as childs:
+@contextlib.contextmanager
+def piped(command: Command) -> Iterator[Piped]:
+    """Starts a program that the caller awaits and ends himself; `timeout_seconds` and `grace_seconds` are his, too.
+    At the end our ends of the pipes are closed, the program's are as soon as it has them."""
+    with contextlib.ExitStack() as stack, contextlib.ExitStack() as childs:
         out_read, out_write = os.pipe()
         out = _Reader(out_read, command.limit_bytes)
         stack.callback(out.close)
@@ -276,11 +295,5 @@ def _start_piped(command: Command, stack: contextlib.ExitStack) -> tuple[Child, 
             pass_fds=command.pass_fds,
             new_session=command.new_session,
         )
-    return child, out, err
-
-
-async def _drain(out: _Reader, err: _Reader) -> None:
-    """Waits for the end of both outputs, but not for a grandchild that keeps them open (a daemonised one would)."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(1.0):
-            await asyncio.gather(out.done, err.done)
+        childs.close()
+        yield Piped(child, out, err)

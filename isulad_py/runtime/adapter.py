@@ -24,7 +24,7 @@ from isulad_py.model.resources import Resources
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.runtime import ExecCommand, ExecResult, HandlerFeatures, Launch
 from isulad_py.runtime import members, monitor, runc
-from isulad_py.runtime.bundle import Bundles, Launched
+from isulad_py.runtime.bundle import Bundles, Launched, read_number
 from isulad_py.runtime.control import Control
 from isulad_py.runtime.ending import DIRECT, Endings, note_failure
 from isulad_py.runtime.exec import Execs
@@ -71,7 +71,7 @@ class OciRuntime:
             cgroup_mounts=facts.cgroup_mounts,
             clock=clock,
         )
-        self._execs = Execs(programs=self._programs, bundles=self._bundles, clock=clock)
+        self._execs = Execs(programs=self._programs, bundles=self._bundles, layout=self._layout, clock=clock)
         self._control = Control(clock=clock)
 
     async def create(self, launch: Launch) -> Processes:
@@ -109,7 +109,7 @@ class OciRuntime:
         return await to_the_end(blocking.run(self._take_stock, launch.id, pid, seen), name="record a launch")
 
     def _take_stock(self, container_id: ContainerId, pid: int, seen: Launched) -> Processes:
-        monitor_pid = self._bundles.number(self._layout.monitor_pid_file(container_id))
+        monitor_pid = read_number(self._layout.monitor_pid_file(container_id))
         processes = Processes(
             pid=pid,
             pid_started=pidfd.start_time(pid),

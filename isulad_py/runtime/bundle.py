@@ -134,13 +134,6 @@ class Bundles:
     def out_of_memory(self, container_id: ContainerId) -> bool:
         return Path(self._layout.oom_file(container_id)).exists()
 
-    def number(self, path: str) -> int:
-        """A pid file's; 0 where there is none."""
-        try:
-            return int(Path(path).read_text())
-        except (OSError, ValueError):
-            return 0
-
     def exists(self, container_id: ContainerId) -> bool:
         return Path(self._layout.bundle(container_id)).exists()
 
@@ -169,6 +162,14 @@ class Bundles:
         for handler in _names(self._layout.runtime):
             found |= set(_names(self._layout.runtime_root(handler)))
         return frozenset(map(ContainerId, found))
+
+
+def read_number(path: str) -> int:
+    """A pid file's; 0 where there is none."""
+    try:
+        return int(Path(path).read_text())
+    except (OSError, ValueError):
+        return 0
 
 
 def _names(path: str) -> list[str]:

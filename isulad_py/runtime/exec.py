@@ -1,7 +1,9 @@
-"""Commands in running containers, by the runtime's `exec` and without a monitor: they end with their caller.
+"""Commands in running containers, by the runtime's `exec --detach` and without a monitor: they end with their caller.
 
-The process document and the runtime's log are memory files that the runtime opens through /proc/self/fd: nothing is
-written to disk, nothing can be left there. The log tells the runtime's failures from the command's.
+The runtime leaves once the command runs. The command writes to the caller's pipes itself and becomes this daemon's
+child (see `host.adopted`): its exit code is known although something it left behind keeps the pipes open, for which a
+runtime that stays waits (runc copies the output). The process document and the runtime's log are memory files, opened
+through /proc/self/fd: the document need not be written to disk, and the log keeps out of the command's stderr.
 """
 
 from __future__ import annotations
@@ -18,15 +20,16 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from isulad_py.host import blocking, pidfd, process
+from isulad_py.host import adopted, blocking, files, pidfd, process
 from isulad_py.host.failures import translated
 from isulad_py.host.tasks import to_the_end
-from isulad_py.model.errors import DeadlineExceeded
+from isulad_py.model.errors import DeadlineExceeded, HostFailure
 from isulad_py.model.ids import ContainerId
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.runtime import ExecCommand, ExecResult
 from isulad_py.runtime import members, runc
-from isulad_py.runtime.bundle import Bundles
+from isulad_py.runtime.bundle import Bundles, read_number
+from isulad_py.runtime.layout import Layout
 from isulad_py.runtime.programs import Programs
 
 log = structlog.get_logger(__name__)
@@ -35,54 +38,80 @@ OUTPUT_LIMIT: Final = 16 * 1024 * 1024
 """Of each stream (CRI, ExecSync, as containerd and CRI-O have it)."""
 LOG_LIMIT: Final = 64 * 1024
 END_ROUNDS: Final = 150
-ROUND_SECONDS: Final = 0.02
 PATIENT_ROUNDS: Final = 100
-"""How long the runtime may take to reap its killed command and end by itself: else the command stays a zombie in the
-container until its first process cares."""
+"""How often the runtime is left to reap a command that it has just begun, and to end by itself."""
+ROUND_SECONDS: Final = 0.02
 
 
-class Prepared(Struct, frozen=True, kw_only=True):
-    """One command ready to be started, on whatever stdio the caller has."""
+class Running:
+    """One exec from its start to its end, on whatever stdio it was started with."""
 
-    argv: tuple[str, ...]
-    pass_fds: tuple[int, ...]
-    log_fd: int
-    group: members.ExecGroup | None
+    def __init__(self, *, name: str, log_fd: int, pid_file: str, group: members.ExecGroup | None) -> None:
+        self._name = name
+        self._log_fd = log_fd
+        self._pid_file = pid_file
+        self._group = group
+        self._command: adopted.Adopted | None = None
 
-    def failure(self) -> str:
-        """What the runtime says why the command was not run; empty where it was."""
-        said = os.pread(self.log_fd, LOG_LIMIT, 0)
-        return runc.error_of(said) if runc.has_error(said) else ""
+    async def outcome(self, runtime: process.Child) -> int:
+        """The command's exit status, negative for a signal. Raises what the runtime says where it could not be run."""
+        code = await runtime.wait()
+        said = os.pread(self._log_fd, LOG_LIMIT, 0)
+        if code:
+            raise runc.failure(f"exec {self._name}", runc.error_of(said) or f"the runtime exited with {code}")
+        self._command = self._adopt()
+        if self._command is None:
+            raise HostFailure(f"exec {self._name}: the runtime left without naming a process")
+        return await self._command.wait()
 
-    async def end(self, child: process.Child) -> None:
-        """Ends the whole tree: the command, all that it started, and the runtime, which reaps it."""
+    def _adopt(self) -> adopted.Adopted | None:
+        """The command, once the runtime has left it to us."""
+        pid = read_number(self._pid_file)
+        return adopted.Adopted(pid) if pid else None
+
+    async def end(self, runtime: process.Child) -> None:
+        """Ends the whole tree: the command, all that it started, and the runtime where that is still there."""
         for turn in range(END_ROUNDS):
-            running = child.returncode is None
-            left = await blocking.run(self._kill_tree, child.pid if running else 0)
-            if not running and not left:
+            if self._command is None and runtime.returncode == 0:
+                with contextlib.suppress(HostFailure):
+                    self._command = self._adopt()
+            awaited = [child for child in (runtime, self._command) if child and child.returncode is None]
+            left = await blocking.run(self._kill_tree, [child.pid for child in awaited])
+            if not awaited and not left:
                 return
-            if running and (not left or turn > PATIENT_ROUNDS):
-                child.signal(signal.SIGKILL)
+            if self._command is not None:
+                self._command.signal(signal.SIGKILL)
+            if not left or turn > PATIENT_ROUNDS:
+                runtime.signal(signal.SIGKILL)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(ROUND_SECONDS):
-                    await child.wait()
-        log.warning("processes of an exec still run after SIGKILL", pid=child.pid, left=left)
+                    await asyncio.gather(*(child.wait() for child in awaited))
+        log.warning("processes of an exec still run after SIGKILL", exec=self._name)
 
-    def _kill_tree(self, pid: int) -> int:
-        """How many there were, those that are dead and not yet reaped included."""
-        left = self.group.kill() if self.group else 0
-        if pid:
-            for below, started in pidfd.stop_descendants(pid).items():
-                pidfd.send(below, started, signal.SIGKILL)
+    def _kill_tree(self, roots: list[int]) -> int:
+        """How many there were below the roots and in the group; those that are dead but not reaped count."""
+        left = self._group.kill() if self._group else 0
+        for root in roots:
+            for pid, started in pidfd.stop_descendants(root).items():
+                pidfd.send(pid, started, signal.SIGKILL)
                 left += 1
         return left
 
 
+class Prepared(Struct, frozen=True, kw_only=True):
+    """What it takes to start an exec."""
+
+    argv: tuple[str, ...]
+    pass_fds: tuple[int, ...]
+    running: Running
+
+
 class Execs:
-    def __init__(self, *, programs: Programs, bundles: Bundles, clock: Clock) -> None:
+    def __init__(self, *, programs: Programs, bundles: Bundles, layout: Layout, clock: Clock) -> None:
         self._programs = programs
         self._bundles = bundles
-        self._clock = clock
+        self._layout = layout
+        self._strays = adopted.Strays(monotonic=clock.monotonic)
 
     async def run(self, command: ExecCommand) -> ExecResult:
         """The command's output and exit code, 128+n where a signal ended it.
@@ -91,27 +120,40 @@ class Execs:
         processes have ended.
         """
         async with self.prepared(command.id, command.handler, command.process) as ready:
-            start = process.Command(
-                argv=ready.argv,
-                pass_fds=ready.pass_fds,
-                timeout_seconds=command.timeout_seconds,
-                limit_bytes=OUTPUT_LIMIT,
-            )
-            try:
-                done = await process.run(start, end=ready.end)
-            except DeadlineExceeded as error:
-                name = _name(command.process)
-                raise DeadlineExceeded(f"exec {name}: no end within {command.timeout_seconds:g} s; killed") from error
-            if message := ready.failure():
-                raise runc.failure(f"exec {_name(command.process)}", message)
-        code = done.returncode if done.returncode >= 0 else 128 - done.returncode
-        return ExecResult(exit_code=code, stdout=done.stdout, stderr=done.stderr)
+            start = process.Command(argv=ready.argv, pass_fds=ready.pass_fds, limit_bytes=OUTPUT_LIMIT)
+            with process.piped(start) as started:
+                try:
+                    async with asyncio.timeout(command.timeout_seconds):
+                        code = await ready.running.outcome(started.child)
+                        await started.drain()
+                except TimeoutError as error:
+                    await to_the_end(ready.running.end(started.child), name="end an exec")
+                    late = f"exec {_name(command.process)}: no end within {command.timeout_seconds:g} s; killed"
+                    raise DeadlineExceeded(late) from error
+                except BaseException:
+                    await to_the_end(ready.running.end(started.child), name="end an exec")
+                    raise
+                done = started.completed(start.argv, code)
+        self._strays.sweep()
+        return ExecResult(
+            exit_code=code if code >= 0 else 128 - code,
+            stdout=done.stdout,
+            stderr=done.stderr,
+        )
 
     @contextlib.asynccontextmanager
-    async def prepared(self, container_id: ContainerId, handler: str, document: bytes) -> AsyncIterator[Prepared]:
-        """Everything that an exec needs but its stdio; gone at the end, the cgroup of its processes included."""
+    async def prepared(
+        self, container_id: ContainerId, handler: str, document: bytes, *, options: tuple[str, ...] = ()
+    ) -> AsyncIterator[Prepared]:
+        """Everything that an exec needs but its stdio; gone at the end, the cgroup of its processes included.
+
+        `options` are more of the runtime's `exec` (a console socket, say).
+        """
         launched = await blocking.run(self._bundles.record, container_id)
-        group = members.ExecGroup.below(launched.cgroups, launched.family, f"exec-{secrets.token_hex(6)}")
+        adopted.accept_orphans()
+        name = f"exec-{secrets.token_hex(6)}"
+        pid_file = self._layout.exec_pid_file(container_id, name)
+        group = members.ExecGroup.below(launched.cgroups, launched.family, name)
         with contextlib.ExitStack() as stack:
             with translated("prepare exec"):
                 process_fd = _memory_file(stack, document)
@@ -121,14 +163,25 @@ class Execs:
             try:
                 if group is not None and not await to_the_end(blocking.run(group.make), name="make an exec's cgroup"):
                     group = None
-                cgroup = group.argument if group else ""
-                words = runc.exec_args(container_id, _opened(process_fd), cgroup=cgroup)
+                words = runc.exec_args(
+                    container_id,
+                    process=_opened(process_fd),
+                    pid_file=pid_file,
+                    options=("--cgroup", group.argument, *options) if group else options,
+                )
                 yield Prepared(
-                    argv=(path, *global_args, *words), pass_fds=(process_fd, log_fd), log_fd=log_fd, group=group
+                    argv=(path, *global_args, *words),
+                    pass_fds=(process_fd, log_fd),
+                    running=Running(name=_name(document), log_fd=log_fd, pid_file=pid_file, group=group),
                 )
             finally:
-                if group is not None:
-                    await to_the_end(blocking.run(group.dissolve), name="remove an exec's cgroup")
+                await to_the_end(blocking.run(_clear, group, pid_file), name="clear an exec")
+
+
+def _clear(group: members.ExecGroup | None, pid_file: str) -> None:
+    files.remove_file(pid_file)
+    if group is not None:
+        group.dissolve()
 
 
 def _memory_file(stack: contextlib.ExitStack, data: bytes) -> int:

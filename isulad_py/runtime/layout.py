@@ -43,6 +43,9 @@ class Layout:
         """conmon makes it in its working directory when the memory cgroup reports that it is out of memory."""
         return posixpath.join(self.bundle(container_id), "oom")
 
+    def exec_pid_file(self, container_id: ContainerId, name: str) -> str:
+        return posixpath.join(self.bundle(container_id), name)
+
     def control(self, container_id: ContainerId) -> str:
         """conmon's control fifo."""
         return posixpath.join(self.bundle(container_id), "ctl")

@@ -30,12 +30,12 @@ def global_args(handler: RuntimeHandler, root: str, log: str = "") -> list[str]:
     return args
 
 
-def exec_args(container_id: str, process: str, *, cgroup: str = "") -> list[str]:
-    """`cgroup` as `exec --cgroup` wants it: `controller:child` on v1, `child` on v2."""
-    args = ["exec"]
-    if cgroup:
-        args += ["--cgroup", cgroup]
-    return [*args, "--process", process, container_id]
+def exec_args(container_id: str, *, process: str, pid_file: str, options: Sequence[str] = ()) -> list[str]:
+    """The runtime leaves when the command runs, with the command's number in `pid_file`."""
+    args = ["exec", "--detach"]
+    args += ["--pid-file", pid_file]
+    args += ["--process", process]
+    return [*args, *options, container_id]
 
 
 def delete_args(container_id: str, *, force: bool) -> list[str]:
@@ -71,15 +71,6 @@ def error_of(output: bytes) -> str:
     if errors:
         return errors[-1][-MESSAGE_LIMIT:]
     return "\n".join(line for line in others if line)[-MESSAGE_LIMIT:]
-
-
-def has_error(log: bytes) -> bool:
-    """Whether the runtime itself failed, as opposed to the command it ran: only then is an error in its log."""
-    for line in log.decode(errors="replace").splitlines():
-        entry = _log_entry(line)
-        if entry is not None and entry.get("level", "error") not in OK_LEVELS:
-            return True
-    return False
 
 
 def _log_entry(line: str) -> dict[str, Any] | None:

@@ -18,8 +18,9 @@ def test_global_arguments_come_before_the_command_with_the_handlers_own_first() 
 
 
 def test_exec_and_delete_arguments() -> None:
-    assert runc.exec_args("c", "/p") == ["exec", "--process", "/p", "c"]
-    assert runc.exec_args("c", "/p", cgroup="freezer:e") == ["exec", "--cgroup", "freezer:e", "--process", "/p", "c"]
+    plain = ["exec", "--detach", "--pid-file", "/f", "--process", "/p"]
+    assert runc.exec_args("c", process="/p", pid_file="/f") == [*plain, "c"]
+    assert runc.exec_args("c", process="/p", pid_file="/f", options=("--cgroup", "x")) == [*plain, "--cgroup", "x", "c"]
     assert runc.delete_args("c", force=False) == ["delete", "c"]
     assert runc.delete_args("c", force=True) == ["delete", "--force", "c"]
 
@@ -65,12 +66,6 @@ def test_the_last_error_counts(output: bytes, message: str) -> None:
 
 def test_a_long_message_is_cut_at_its_start() -> None:
     assert len(runc.error_of(b"x" * 10_000)) == runc.MESSAGE_LIMIT
-
-
-def test_only_errors_make_a_log_a_failure() -> None:
-    assert runc.has_error(WARNING + ERROR)
-    assert not runc.has_error(WARNING + b"plain words\n")
-    assert not runc.has_error(b"")
 
 
 @pytest.mark.parametrize(

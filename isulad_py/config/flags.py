@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
 from isulad_py.config.keys import BY_NAME, KEYS, Key, Kind
@@ -40,7 +41,7 @@ class FlagError(Exception):
 
 class Arguments(NamedTuple):
     file: str | None
-    """Given with --config; None for the default file, which need not exist."""
+    """Given with --config, made absolute (it is read again on SIGHUP); None for the default file, which need not exist."""
     given: dict[str, Given]
     """Raw value by key name: a string, or the list of a repeatable flag's strings."""
     version: bool = False
@@ -92,7 +93,7 @@ def parse(argv: Sequence[str]) -> Arguments:
         for value in found[f"part:{flag}"] or ():
             given.setdefault(name, []).append(f"{field}={value}")
     return Arguments(
-        file=found["config"],
+        file=str(Path(found["config"]).absolute()) if found["config"] else None,
         given=given,
         version=found["version"],
         validate=found["validate_config"],

@@ -46,6 +46,9 @@ def serve(config: Config, *, read: Read, err: TextIO) -> int:
 
 
 def _run(config: Config, read: Read, level: LevelSwitch) -> int:
+    # Whoever starts us by hand: files for containers must be readable there, and no mount may be held busy by a folder.
+    os.umask(0o022)
+    os.chdir("/")
     tune_allocator()
     open_files = raise_open_files()
     notifier = Notifier.from_environment(os.environ)

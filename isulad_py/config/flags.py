@@ -41,7 +41,7 @@ class FlagError(Exception):
 
 class Arguments(NamedTuple):
     file: str | None
-    """Given with --config, made absolute (it is read again on SIGHUP); None for the default file, which need not exist."""
+    """From --config, absolute (SIGHUP reads it again); None for the default file, which need not exist."""
     given: dict[str, Given]
     """Raw value by key name: a string, or the list of a repeatable flag's strings."""
     version: bool = False

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Final
 
 INTERVAL_SECONDS: Final = 0.025
-"""A block is seen in full but for at most this much, and costs 40 wake-ups a second (some 0.05 % of a core)."""
+"""A block is seen in full but for at most this much, and costs 40 wake-ups a second (0.2 % of a core)."""
 
 
 class LoopLag:

@@ -41,11 +41,16 @@ def load(conf_dir: str) -> Loaded:
             found = _read(conf_dir, name)
         except EngineError as error:
             if len(findings) < FINDING_LIMIT:
-                findings.append(f"{name}: {error}")
+                findings.append(_shown(f"{name}: {error}"))
             continue
         if config is None:
-            config, chosen = found, str(Path(conf_dir, name))
+            config, chosen = found, _shown(str(Path(conf_dir, name)))
     return Loaded(config=config, path=chosen, findings=tuple(findings))
+
+
+def _shown(text: str) -> str:
+    """A file's name may be any bytes; what is told about it goes into JSON."""
+    return text.encode(errors="replace").decode()
 
 
 def _candidates(conf_dir: str) -> list[str]:

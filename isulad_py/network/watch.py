@@ -89,7 +89,7 @@ class ConfigWatch:
         return judged.fault
 
     async def _settle(self, config: NetworkConfig, document: str, identities: tuple[str, ...]) -> _Judgement:
-        speaks = [await self._ask_versions(plugin, config.version) for plugin in config.plugins]
+        speaks = await asyncio.gather(*(self._ask_versions(plugin, config.version) for plugin in config.plugins))
         try:
             settled = conflist.settle(config, speaks)
         except InvalidInput as error:

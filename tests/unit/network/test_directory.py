@@ -58,6 +58,14 @@ def test_odd_files_are_findings(tmp_path: Path) -> None:
     assert loaded.path == str(tmp_path / "5.conf")
 
 
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    for number, content in ((1, "{"), (2, '{"cniVersion": "1.0.0", "name": "net", "type": "bridge"}')):
+        (tmp_path / os.fsdecode(b"%d-\xff.conf" % number)).write_text(content)
+    loaded = load(str(tmp_path))
+    assert loaded.path == str(tmp_path / "2-?.conf")
+    assert loaded.findings[0].startswith("1-?.conf: ")
+
+
 def test_findings_are_bounded(tmp_path: Path) -> None:
     for i in range(FINDING_LIMIT + 10):
         (tmp_path / f"{i:03}.conf").touch()

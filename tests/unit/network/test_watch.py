@@ -167,6 +167,16 @@ async def test_status_of_a_1_1_network(place: Place) -> None:
     assert (await place.reload()).ready
 
 
+async def test_a_plugin_that_does_not_answer(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isulad_py.network.watch.PROBE_SECONDS", 0.1)
+    plugin = place.plugin()
+    plugin.tell({"command": "VERSION", "do": "hang"}, {"command": "STATUS", "do": "hang"})
+    place.put(cniVersion="1.1.0")
+    status = await place.reload()
+    assert status.message == "plugin faulty (STATUS): no answer within 0.1 s"
+    assert place.watch.config is not None
+
+
 async def test_no_status_before_1_1(place: Place) -> None:
     plugin = place.plugin()
     place.put()

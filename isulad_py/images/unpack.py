@@ -1,0 +1,157 @@
+"""One layer from its blob into its directory: hashed, inflated, parsed and written as it streams by, in one thread.
+
+hashlib, isal and zstandard release the interpreter lock, and so does every system call: what is left of Python is some
+20 µs an entry. Measured (64 MB, 3,400 entries, 5 layers at once on 2 CPUs): 0.21 s, where `gzip -d | tar -x` for each
+layer takes 0.24 s; a second thread for the inflating gained nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from isulad_py.host.layer_tree import LayerTree, TreeFacts
+from isulad_py.images.inflate import inflate
+from isulad_py.images.tar import Entry, Kind, TarReader
+from isulad_py.model.errors import DataLoss, ResourceExhausted
+from isulad_py.model.ids import Digest
+
+_WHITEOUT: Final = b".wh."
+_OPAQUE: Final = b".wh..wh..opq"
+_NODES: Final = {Kind.CHARACTER: stat.S_IFCHR, Kind.BLOCK: stat.S_IFBLK, Kind.FIFO: stat.S_IFIFO}
+
+
+class UnpackLimits(Struct, frozen=True, kw_only=True):
+    """Against archives that are made to fill a disk."""
+
+    entries: int = 2_000_000
+    expansion: int = 200
+    """Bytes that one byte of a blob may become..."""
+    expansion_grace_bytes: int = 1 << 30
+    """...beyond these: honest layers hold large empty files now and then."""
+    reserve_bytes: int = 64 * 1024 * 1024
+    """Free space that unpacking leaves."""
+    check_bytes: int = 32 * 1024 * 1024
+    """The free space is looked at each time so much has come."""
+
+
+class BlobFacts(Struct, frozen=True, kw_only=True):
+    """What the manifest and the configuration say about a layer."""
+
+    digest: Digest
+    size: int
+    diff_id: Digest
+
+
+def unpack(chunks: Iterable[bytes], blob: BlobFacts, directory: str, limits: UnpackLimits) -> TreeFacts:
+    """Writes the layer into the empty directory. Raises DataLoss when blob or archive are not what they should be,
+    ResourceExhausted when the disk is full or a limit is reached, Unsupported for what no layer may hold.
+
+    When this returns, both digests have been verified.
+    """
+    meter = _Meter(blob, limits)
+    tree = LayerTree(directory)
+    compressed = meter.compressed(chunks)
+    try:
+        facts = _write(TarReader(meter.inflated(inflate(compressed), tree)), tree, limits)
+    except DataLoss as error:
+        # A blob that was damaged on its way is told as such, not as a strange archive.
+        for _ in compressed:
+            pass
+        meter.check_digest(error)
+        raise
+    finally:
+        tree.close()
+    meter.check_digest(None)
+    meter.check_diff_id()
+    return facts
+
+
+class _Meter:
+    """Counts and hashes what passes."""
+
+    def __init__(self, blob: BlobFacts, limits: UnpackLimits) -> None:
+        self._blob = blob
+        self._limits = limits
+        self._digest = hashlib.new(blob.digest.partition(":")[0])
+        self._diff_id = hashlib.new(blob.diff_id.partition(":")[0])
+        self._taken = 0
+        self._given = 0
+
+    def compressed(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self._taken += len(chunk)
+            if self._taken > self._blob.size:
+                raise DataLoss(f"blob {self._blob.digest} is longer than the {self._blob.size} bytes of its manifest")
+            self._digest.update(chunk)
+            yield chunk
+
+    def inflated(self, pieces: Iterable[bytes], tree: LayerTree) -> Iterator[bytes]:
+        check_at = 0
+        for piece in pieces:
+            self._given += len(piece)
+            if self._given > self._limits.expansion_grace_bytes + self._limits.expansion * self._taken:
+                raise ResourceExhausted(f"layer {self._blob.diff_id} expands without end: {self._given} bytes so far")
+            if self._given >= check_at:
+                check_at = self._given + self._limits.check_bytes
+                if tree.free_bytes() < self._limits.reserve_bytes + len(piece):
+                    raise ResourceExhausted("the disk of the image store is full")
+            self._diff_id.update(piece)
+            yield piece
+
+    def check_digest(self, cause: Exception | None) -> None:
+        found = f"{self._digest.name}:{self._digest.hexdigest()}"
+        if found != self._blob.digest:
+            raise DataLoss(f"blob {self._blob.digest} came with digest {found} ({self._taken} bytes)") from cause
+
+    def check_diff_id(self) -> None:
+        found = f"{self._diff_id.name}:{self._diff_id.hexdigest()}"
+        if found != self._blob.diff_id:
+            raise DataLoss(f"layer {self._blob.diff_id} unpacks to digest {found}: configuration and layer disagree")
+
+
+def _write(reader: TarReader, tree: LayerTree, limits: UnpackLimits) -> TreeFacts:
+    for number, entry in enumerate(reader):
+        if number >= limits.entries:
+            raise ResourceExhausted(f"a layer of more than {limits.entries} entries")
+        if _WHITEOUT in entry.name and _write_whiteout(entry.name, tree):
+            continue
+        match entry.kind:
+            case Kind.FILE:
+                tree.file(entry.name, entry, reader.data(), size=entry.size, segments=entry.segments)
+            case Kind.DIRECTORY:
+                tree.directory(entry.name, entry)
+            case Kind.SYMLINK:
+                tree.symlink(entry.name, entry, entry.link)
+            case Kind.HARDLINK:
+                tree.hardlink(entry.name, entry.link)
+            case Kind.CHARACTER | Kind.BLOCK | Kind.FIFO:
+                _write_node(entry, tree)
+    reader.drain()
+    return tree.finish()
+
+
+def _write_node(entry: Entry, tree: LayerTree) -> None:
+    tree.node(entry.name, entry, _NODES[entry.kind], entry.device)
+
+
+def _write_whiteout(name: bytes, tree: LayerTree) -> bool:
+    """Markers become overlay's own form (OCI image spec, layer.md, Whiteouts). False for an ordinary name."""
+    parts = name.rstrip(b"/").split(b"/")
+    folder, base = b"/".join(parts[:-1]), parts[-1]
+    if base == _OPAQUE:
+        tree.opaque(folder)
+        return True
+    if any(part.startswith(_WHITEOUT + _WHITEOUT) for part in parts):
+        return True  # aufs's own bookkeeping, in old images
+    if not base.startswith(_WHITEOUT):
+        return False
+    hidden = base.removeprefix(_WHITEOUT)
+    if hidden in {b"", b".", b".."}:
+        raise DataLoss(f"entry {name[:200]!r} hides nothing that can be hidden")
+    tree.whiteout(folder + b"/" + hidden)
+    return True

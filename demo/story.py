@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,7 +14,7 @@ from typing import Any
 
 from demo.screen import note, size, step
 from tests.cri_client import Cri
-from tests.stand.cgroups import hierarchies, make_cgroup, processes_in
+from tests.stand.cgroups import make_cgroup
 from tests.stand.mark import Mark
 
 PAGE = b"a page out of the pod\n"
@@ -148,8 +150,8 @@ def _run_container(cri: Cri, pod: Pod, image: str, undo: ExitStack) -> None:
         shown.tell(f"container {short(pod.container)}")
     with step("start") as shown:
         cri.runtime.StartContainer(m.StartContainerRequest(container_id=pod.container), timeout=SECONDS)
-        shown.tell(state_of(cri, pod))
-        pod.process = first_process(pod)
+        pod.process = first_process(cri, pod)
+        shown.tell(f"{state_of(cri, pod)}, process {pod.process}")
 
 
 def state_of(cri: Cri, pod: Pod) -> str:
@@ -161,13 +163,16 @@ def state_of(cri: Cri, pod: Pod) -> str:
     return f"running since {time.strftime('%H:%M:%S', time.localtime(status.started_at / 1e9))}"
 
 
-def first_process(pod: Pod) -> int:
-    """The container's first process as this machine numbers it: the lowest in the pod's cgroup, zero where unknown."""
-    for hierarchy in hierarchies():
-        folder = hierarchy.mountpoint / pod.config.linux.cgroup_parent.lstrip("/")
-        if pids := processes_in(folder):
-            return min(pids)
-    return 0
+def first_process(cri: Cri, pod: Pod) -> int:
+    """The number of the container's first process, out of the verbose status."""
+    m = cri.m
+    request = m.ContainerStatusRequest(container_id=pod.container, verbose=True)
+    for value in cri.runtime.ContainerStatus(request, timeout=SECONDS).info.values():
+        with contextlib.suppress(ValueError):
+            document = json.loads(value)
+            if isinstance(document, dict) and "pid" in document:
+                return int(document["pid"])
+    raise WrongAnswer("the verbose status has no pid")
 
 
 def fetch_page(pod: Pod) -> None:

@@ -110,7 +110,8 @@ OPTIONS = [
     ("grpc.enable_http_proxy", 0),
     # A daemon that comes back is reached at once, not after the channel's back-off.
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
+    # Also the time that one attempt may take.
+    ("grpc.min_reconnect_backoff_ms", 5000),
     ("grpc.max_reconnect_backoff_ms", 200),
     # Each client has its own connection, as each kubelet has.
     ("grpc.use_local_subchannel_pool", 1),

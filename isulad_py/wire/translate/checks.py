@@ -97,3 +97,14 @@ def address(value: str, field: str) -> str:
         except ValueError:
             raise InvalidInput(f"{field}: {value[:80]!r} is not an IP address") from None
     return value
+
+
+def cidrs(value: str, field: str) -> str:
+    """One network, or two of different families with a comma between."""
+    try:
+        families = [ipaddress.ip_network(part, strict=False).version for part in value.split(",")]
+    except ValueError:
+        families = []
+    if not families or len(set(families)) != len(families):
+        raise InvalidInput(f"{field}: {value[:80]!r} is not a network, or one of each family with a comma between")
+    return value

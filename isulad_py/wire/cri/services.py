@@ -1,0 +1,48 @@
+"""What the CRI servicers forward to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isulad_py.engine.containers import Containers
+from isulad_py.engine.events import Events
+from isulad_py.engine.exec import Exec
+from isulad_py.engine.images import Images
+from isulad_py.engine.pods import Pods
+from isulad_py.engine.queries import Queries
+from isulad_py.engine.readiness import Readiness
+from isulad_py.engine.stats import Stats
+from isulad_py.model.container import ContainerRecord
+from isulad_py.model.image import ImageRecord
+from isulad_py.model.pod import PodRecord
+from isulad_py.ports.clock import Clock
+from isulad_py.ports.network import Network
+from isulad_py.wire.encodings import Encodings
+from isulad_py.wire.translate import containers, images, pods
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """The engine, as CRI needs it."""
+
+    pods: Pods
+    containers: Containers
+    queries: Queries
+    exec: Exec
+    images: Images
+    stats: Stats
+    events: Events
+    readiness: Readiness
+    network: Network
+    clock: Clock
+    systemd_cgroup: bool
+    """The cgroup driver that clients have to follow."""
+
+
+class Lists:
+    """Encodings of all that is listed, shared by the versions of the API."""
+
+    def __init__(self) -> None:
+        self.pods: Encodings[PodRecord] = Encodings(pods.pod_item)
+        self.containers: Encodings[ContainerRecord] = Encodings(containers.container_item)
+        self.images: Encodings[ImageRecord] = Encodings(images.image_item)

@@ -17,6 +17,7 @@ from isulad_py.host.trees import RESOLVE_NO_SYMLINKS
 _XATTR_PREFIXES: Final = ("user.", "security.capability", "security.ima", "security.evm", "system.posix_acl_")
 """What a layer may set. Overlay's own attributes would change what other layers mean; labels belong to this host."""
 _READ_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
+_REPLACED: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _RESOLVE: Final = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS
 
 
@@ -59,15 +60,20 @@ def _find(layers: Sequence[int], path: str) -> int | None:
         except FileNotFoundError:
             continue
         except OSError as error:
-            if error.errno in {errno.ENOTDIR, errno.ELOOP}:
-                return None  # hidden there: what lies further below is another directory
-            raise
+            if error.errno not in _REPLACED:
+                raise
+            return None  # hidden there: what lies further below is another directory
     return None
 
 
 def _copy(source: int, root: int, path: str) -> None:
     state = os.fstat(source)
-    fd = libc.openat2(root, path, _READ_DIRECTORY, resolve=_RESOLVE)
+    try:
+        fd = libc.openat2(root, path, _READ_DIRECTORY, resolve=_RESOLVE)
+    except OSError as error:
+        if error.errno not in _REPLACED:
+            raise
+        return  # by a later entry of the same archive
     try:
         os.fchown(fd, state.st_uid, state.st_gid)
         os.fchmod(fd, stat.S_IMODE(state.st_mode))

@@ -195,13 +195,14 @@ class LayerTree:
         """Sets the times of the directories, which every entry in them has changed."""
         for path, mtime_ns in self._times.items():
             try:
-                self._close_retired()
-                fd = self._existing(path)
-                os.utime(fd, ns=(mtime_ns, mtime_ns))
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # replaced by a later entry
+                fd = self._open_directory(path or b".", os.O_NOFOLLOW)
+                try:
+                    os.utime(fd, ns=(mtime_ns, mtime_ns))
+                finally:
+                    os.close(fd)
             except OSError as error:
-                raise _translate(path, error) from error
+                if error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:  # replaced by a later entry
+                    raise _translate(path, error) from error
         return TreeFacts(
             used_bytes=self._used_bytes,
             inodes=self._inodes,
@@ -246,10 +247,12 @@ class LayerTree:
             return self._root_fd
         fd = self._open.get(path)
         if fd is None:
-            resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS
-            opened = libc.openat2(self._root_fd, os.fsdecode(path), os.O_RDONLY | os.O_DIRECTORY, resolve=resolve)
-            fd = self._remember(path, opened)
+            fd = self._remember(path, self._open_directory(path, 0))
         return fd
+
+    def _open_directory(self, path: bytes, flags: int) -> int:
+        resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS
+        return libc.openat2(self._root_fd, os.fsdecode(path), os.O_RDONLY | os.O_DIRECTORY | flags, resolve=resolve)
 
     def _make_implied(self, above: int, part: bytes, path: bytes) -> None:
         if _inode(above, part) is not None:

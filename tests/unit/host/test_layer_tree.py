@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from isulad_py.host import layer_tree, mounts
+from isulad_py.host import inherit, layer_tree, mounts, trees
 from isulad_py.host.layer_tree import LayerTree
 from isulad_py.model.errors import DataLoss, EngineError, ResourceExhausted
 
@@ -30,10 +30,11 @@ FOLDER = Attributes(mode=0o755)
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "root"
     path.mkdir()
-    return path
+    yield path
+    trees.remove_tree(str(path))  # some are too deep for anybody else's cleaning
 
 
 @pytest.fixture
@@ -401,8 +402,9 @@ def test_whatever_an_archive_says_nothing_outside_changes(
                 tree.node(name, PLAIN, stat.S_IFIFO)
         except EngineError:
             continue
-    tree.finish()
+    facts = tree.finish()
     tree.close()
+    inherit.attributes(str(root), [str(outer)], facts.implied)
     for folder, names in ((base, {"canary", "outer"}), (outer, {"canary", "root"})):
         assert {path.name for path in folder.iterdir()} == names
         assert [path.name for path in (folder / "canary").iterdir()] == ["file"]

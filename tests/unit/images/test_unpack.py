@@ -10,12 +10,13 @@ import shutil
 import stat
 import subprocess
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from isulad_py.host.trees import remove_tree
 from isulad_py.images.unpack import BlobFacts, UnpackLimits, unpack
 from isulad_py.model.errors import DataLoss, EngineError, ResourceExhausted
 from isulad_py.model.ids import Digest
@@ -46,10 +47,11 @@ def pieces(blob: bytes, size: int = 70_000) -> list[bytes]:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "root"
     path.mkdir()
-    return path
+    yield path
+    remove_tree(str(path))  # some are too deep for anybody else's cleaning
 
 
 def unpack_entries(root: Path, *entries: Entry) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import structlog
 from grpclib.config import Configuration
@@ -119,9 +119,7 @@ class ClientConnection(H2Protocol):
         self._welcome = welcome
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if not isinstance(transport, asyncio.Transport):
-            raise TypeError("not a stream transport")
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are of no asyncio class
         self._h2 = H2Connection(config=H2_CONFIGURATION)
         self._h2.local_settings = Settings(
             client=False,
@@ -133,7 +131,7 @@ class ClientConnection(H2Protocol):
         )
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(CONNECTION_WINDOW_BYTES - 65535)
-        self.connection = Connection(self._h2, transport, config=CONFIGURATION)
+        self.connection = Connection(self._h2, self._transport, config=CONFIGURATION)
         self.connection.flush()
         self.connection.initialize()
         self.processor = EventsProcessor(self.calls, self.connection)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from isulad_py.wire.cri.table import cri_methods
 from isulad_py.wire.interceptor import Interceptor
@@ -15,6 +17,11 @@ from tests.cri_client import Cri, connect_async
 from tests.fakes.services import FakeEngine
 from tests.fakes.tasks import TestTasks
 from tests.wire.raw import RawClient
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The daemon runs on uvloop, whose transports are not asyncio's."""
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 @dataclass

@@ -14,7 +14,7 @@ class ImageServicer:
 
     async def list_images(self, request: cri.ListImagesRequest) -> bytes:
         wanted = checks.name(request.filter.image.image, "filter.image.image")
-        return self._lists.images.join(self._images.list(wanted), complete=not wanted)
+        return await self._lists.images.join(self._images.list(wanted), complete=not wanted)
 
     async def image_status(self, request: cri.ImageStatusRequest) -> cri.ImageStatusResponse:
         record = self._images.status(images.image_spec(request.image, "image").image)

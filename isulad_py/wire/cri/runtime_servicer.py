@@ -11,6 +11,7 @@ from isulad_py.api.runtime import v1 as cri
 from isulad_py.engine.queries import ContainerFilter, PodFilter
 from isulad_py.model.events import LifecycleEvent
 from isulad_py.wire.cri.services import Lists, Services
+from isulad_py.wire.encodings import join_fresh
 from isulad_py.wire.translate import (
     calls,
     checks,
@@ -83,7 +84,7 @@ class RuntimeServicer:
 
     async def list_pod_sandbox(self, request: cri.ListPodSandboxRequest) -> bytes:
         wanted = filters.pod_filter(request.filter)
-        return self._lists.pods.join(self._to.queries.pods(wanted), complete=wanted == PodFilter())
+        return await self._lists.pods.join(self._to.queries.pods(wanted), complete=wanted == PodFilter())
 
     async def create_container(self, request: cri.CreateContainerRequest) -> cri.CreateContainerResponse:
         pod_id = calls.pod_id(request.pod_sandbox_id)
@@ -107,7 +108,7 @@ class RuntimeServicer:
     async def list_containers(self, request: cri.ListContainersRequest) -> bytes:
         wanted = filters.container_filter(request.filter)
         found = self._to.queries.containers(wanted)
-        return self._lists.containers.join(found, complete=wanted == ContainerFilter())
+        return await self._lists.containers.join(found, complete=wanted == ContainerFilter())
 
     async def container_status(self, request: cri.ContainerStatusRequest) -> cri.ContainerStatusResponse:
         record = self._to.queries.container(calls.container_id(request.container_id))
@@ -137,19 +138,19 @@ class RuntimeServicer:
         record, sample = await self._to.stats.container(calls.container_id(request.container_id))
         return cri.ContainerStatsResponse(stats=stats.container_stats(record, sample))
 
-    async def list_container_stats(self, request: cri.ListContainerStatsRequest) -> cri.ListContainerStatsResponse:
+    async def list_container_stats(self, request: cri.ListContainerStatsRequest) -> bytes:
         found = await self._to.stats.containers(filters.container_stats_filter(request.filter))
-        return cri.ListContainerStatsResponse(stats=[stats.container_stats(*each) for each in found])
+        return await join_fresh(stats.container_stats(*each) for each in found)
 
     async def pod_sandbox_stats(self, request: cri.PodSandboxStatsRequest) -> cri.PodSandboxStatsResponse:
         record, sample = await self._to.stats.pod(calls.pod_id(request.pod_sandbox_id))
         members = {member.id: member for member in self._to.queries.containers_of(record.id)}
         return cri.PodSandboxStatsResponse(stats=stats.pod_stats(record, sample, members))
 
-    async def list_pod_sandbox_stats(self, request: cri.ListPodSandboxStatsRequest) -> cri.ListPodSandboxStatsResponse:
+    async def list_pod_sandbox_stats(self, request: cri.ListPodSandboxStatsRequest) -> bytes:
         found = await self._to.stats.pods(filters.pod_stats_filter(request.filter))
         members = {member.id: member for member in self._to.queries.containers(ContainerFilter())}
-        return cri.ListPodSandboxStatsResponse(stats=[stats.pod_stats(*each, members) for each in found])
+        return await join_fresh(stats.pod_stats(*each, members) for each in found)
 
     @contextmanager
     def get_container_events(

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from isulad_py.api.runtime import v1 as cri
-from isulad_py.wire.encodings import Encodings
+from isulad_py.wire.encodings import Encodings, join_fresh
 
 
 @dataclass(frozen=True)
@@ -27,37 +28,53 @@ def names(answer: bytes) -> list[str]:
     return [item.runtime_handler for item in cri.ListPodSandboxResponse().parse(answer).items]
 
 
-def test_an_unchanged_record_is_encoded_once() -> None:
+async def test_an_unchanged_record_is_encoded_once() -> None:
     translate = Counting()
     encodings: Encodings[Thing] = Encodings(translate)
     things = [Thing("1", "a"), Thing("2", "b")]
-    assert [names(encodings.join(things, complete=True)) for _ in range(3)] == [["a", "b"]] * 3
+    assert [names(await encodings.join(things, complete=True)) for _ in range(3)] == [["a", "b"]] * 3
     assert translate.calls == 2
 
 
-def test_a_changed_record_is_encoded_anew() -> None:
+async def test_a_changed_record_is_encoded_anew() -> None:
     translate = Counting()
     encodings: Encodings[Thing] = Encodings(translate)
-    encodings.join([Thing("1", "a"), Thing("2", "b")], complete=True)
+    await encodings.join([Thing("1", "a"), Thing("2", "b")], complete=True)
     changed = [Thing("1", "a"), Thing("2", "c")]  # equal is not identical: a new record is a new truth
-    assert names(encodings.join(changed, complete=True)) == ["a", "c"]
+    assert names(await encodings.join(changed, complete=True)) == ["a", "c"]
     assert translate.calls == 4
 
 
-def test_what_is_gone_is_forgotten() -> None:
+async def test_what_is_gone_is_forgotten() -> None:
     encodings: Encodings[Thing] = Encodings(Counting())
     things = [Thing(str(number)) for number in range(10)]
-    encodings.join(things, complete=True)
-    encodings.join(things[:3], complete=False)
+    await encodings.join(things, complete=True)
+    await encodings.join(things[:3], complete=False)
     assert len(encodings) == 10
-    encodings.join(things[:3], complete=True)
+    await encodings.join(things[:3], complete=True)
     assert len(encodings) == 3
-    encodings.join([], complete=True)
+    await encodings.join([], complete=True)
     assert len(encodings) == 0
 
 
-def test_filtered_lists_alone_do_not_grow_it_for_ever() -> None:
+async def test_filtered_lists_alone_do_not_grow_it_for_ever() -> None:
     encodings: Encodings[Thing] = Encodings(Counting(), limit=5)
     for number in range(100):
-        encodings.join([Thing(str(number))], complete=False)
+        await encodings.join([Thing(str(number))], complete=False)
     assert len(encodings) <= 5
+
+
+async def test_lists_asked_for_at_once_are_each_right() -> None:
+    encodings: Encodings[Thing] = Encodings(Counting())
+    former = [Thing(str(number), "old") for number in range(100)]
+    latter = [Thing(str(number), "new") for number in range(50, 150)]
+    answers = await asyncio.gather(
+        encodings.join(former, complete=True), encodings.join(latter, complete=True), encodings.join([], complete=True)
+    )
+    assert [set(names(answer)) for answer in answers] == [{"old"}, {"new"}, set()]
+    assert [len(names(answer)) for answer in answers] == [100, 100, 0]
+
+
+async def test_fresh_messages_are_joined_in_order() -> None:
+    answer = await join_fresh(cri.PodSandbox(runtime_handler=str(number)) for number in range(100))
+    assert names(answer) == [str(number) for number in range(100)]

@@ -19,7 +19,7 @@ MAX_WINDOW_BYTES: Final = 128 * 1024 * 1024
 """What a zstd frame may make us remember: zstd's own default, which `--long=27` needs."""
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-_GZIP_ERROR: Final = cast(type[Exception], isal_zlib.IsalError)  # its type stub calls it an instance
+_GZIP_ERROR: Final = cast("type[Exception]", isal_zlib.IsalError)  # its type stub calls it an instance
 _GZIP_WINDOW: Final = 31
 """zlib's code for: 32 KiB, with gzip's header and checksum."""
 
@@ -70,7 +70,7 @@ def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def _unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
     decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
     try:
-        with decompressor.stream_reader(cast(IO[bytes], _Reader(chunks)), read_across_frames=True) as reader:
+        with decompressor.stream_reader(cast("IO[bytes]", _Reader(chunks)), read_across_frames=True) as reader:
             while piece := reader.read(PIECE_BYTES):
                 yield piece
     except zstandard.ZstdError as error:

@@ -29,8 +29,9 @@ def _scalar(proto_type: str) -> st.SearchStrategy[Any]:
     return {"string": TEXT, "bytes": st.binary(max_size=8), "bool": st.booleans(), "double": st.floats()}[proto_type]
 
 
-def messages(kind: type[betterproto.Message]) -> st.SearchStrategy[Any]:
-    """Messages of `kind`, each field absent, empty, sensible or extreme."""
+def messages(of: type[betterproto.Message]) -> st.SearchStrategy[Any]:
+    """Messages of that kind, each field absent, empty, sensible or extreme."""
+    kind: Any = of
 
     @st.composite
     def build(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Any:

@@ -112,7 +112,7 @@ class RawClient:
     def _take(self, event: Any) -> None:
         match event:
             case h2.events.ResponseReceived() | h2.events.TrailersReceived():
-                self.answers[event.stream_id].headers.update(event.headers)
+                self.answers[event.stream_id].headers.update({str(name): str(value) for name, value in event.headers})
             case h2.events.DataReceived():
                 self.answers[event.stream_id].data += event.data
                 self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)

@@ -59,7 +59,7 @@ class Endings:
         pidfd.send(processes.pid, processes.pid_started, number)
         if everyone:
             members.signal_all(members.listing(launched.cgroups), number)
-        if number == signal.SIGKILL and members.frozen(launched.cgroups):
+        if number == signal.SIGKILL:
             members.thaw(launched.cgroups)
 
     async def _kill_by_program(self, container_id: ContainerId, handler: str, number: int, *, everyone: bool) -> None:
@@ -175,7 +175,7 @@ class Endings:
         deadline = self._clock.monotonic() + KILLED_SECONDS
         while directory and (left := await blocking.run(members.signal_all, directory, signal.SIGKILL)):
             if self._clock.monotonic() > deadline:
-                raise HostFailure(f"delete: {left} processes still run in {directory} after SIGKILL")
+                raise HostFailure(f"delete: {len(left)} processes still run in {directory} after SIGKILL")
             await self._clock.sleep(POLL_SECONDS)
 
     async def _delete_state(self, container_id: ContainerId, handler: str, *, force: bool) -> None:

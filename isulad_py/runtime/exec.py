@@ -23,7 +23,7 @@ from msgspec import Struct
 from isulad_py.host import adopted, blocking, files, pidfd, process
 from isulad_py.host.failures import translated
 from isulad_py.host.tasks import to_the_end
-from isulad_py.model.errors import DeadlineExceeded, HostFailure
+from isulad_py.model.errors import DeadlineExceeded, EngineError, HostFailure
 from isulad_py.model.ids import ContainerId
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.runtime import ExecCommand, ExecResult
@@ -52,17 +52,22 @@ class Running:
         self._pid_file = pid_file
         self._group = group
         self._command: adopted.Adopted | None = None
+        self._killed: dict[int, int] = {}
 
-    async def outcome(self, runtime: process.Child) -> int:
-        """The command's exit status, negative for a signal. Raises what the runtime says where it could not be run."""
-        code = await runtime.wait()
-        said = os.pread(self._log_fd, LOG_LIMIT, 0)
-        if code:
-            raise runc.failure(f"exec {self._name}", runc.error_of(said) or f"the runtime exited with {code}")
+    async def outcome(self, runtime: process.Child) -> int | None:
+        """The command's exit status, negative for a signal; None where the runtime has failed."""
+        if await runtime.wait():
+            return None
         self._command = self._adopt()
         if self._command is None:
             raise HostFailure(f"exec {self._name}: the runtime left without naming a process")
         return await self._command.wait()
+
+    def failure(self, done: process.Completed) -> EngineError:
+        """What the runtime says, in its log or else on stderr, why it has failed."""
+        said = os.pread(self._log_fd, LOG_LIMIT, 0) or done.stderr
+        words = runc.error_of(said) or f"the runtime exited with {done.returncode}"
+        return runc.failure(f"exec {self._name}", words)
 
     def _adopt(self) -> adopted.Adopted | None:
         """The command, once the runtime has left it to us."""
@@ -72,7 +77,7 @@ class Running:
     async def end(self, runtime: process.Child) -> None:
         """Ends the whole tree: the command, all that it started, and the runtime where that is still there."""
         for turn in range(END_ROUNDS):
-            if self._command is None and runtime.returncode == 0:
+            if self._command is None and runtime.returncode is not None:
                 with contextlib.suppress(HostFailure):
                     self._command = self._adopt()
             awaited = [child for child in (runtime, self._command) if child and child.returncode is None]
@@ -89,13 +94,20 @@ class Running:
         log.warning("processes of an exec still run after SIGKILL", exec=self._name)
 
     def _kill_tree(self, roots: list[int]) -> int:
-        """How many there were below the roots and in the group; those that are dead but not reaped count."""
-        left = self._group.kill() if self._group else 0
+        """How many there were below the roots and in the group; those that are dead but not reaped count.
+
+        What is left to us is reaped: a zombie keeps its PID namespace, and the container's first process with it.
+        """
+        killed = self._group.kill() if self._group else {}
         for root in roots:
-            for pid, started in pidfd.stop_descendants(root).items():
+            below = pidfd.stop_descendants(root)
+            for pid, started in below.items():
                 pidfd.send(pid, started, signal.SIGKILL)
-                left += 1
-        return left
+            killed |= below
+        self._killed |= {pid: started for pid, started in killed.items() if started}
+        for pid, started in self._killed.items():
+            pidfd.reap(pid, started)
+        return len(killed)
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -133,13 +145,12 @@ class Execs:
                 except BaseException:
                     await to_the_end(ready.running.end(started.child), name="end an exec")
                     raise
-                done = started.completed(start.argv, code)
+                done = started.completed(start.argv, started.child.returncode or 0)
+                if code is None:
+                    await to_the_end(ready.running.end(started.child), name="end an exec")
+                    raise ready.running.failure(done)
         self._strays.sweep()
-        return ExecResult(
-            exit_code=code if code >= 0 else 128 - code,
-            stdout=done.stdout,
-            stderr=done.stderr,
-        )
+        return ExecResult(exit_code=code if code >= 0 else 128 - code, stdout=done.stdout, stderr=done.stderr)
 
     @contextlib.asynccontextmanager
     async def prepared(

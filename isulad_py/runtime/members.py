@@ -57,11 +57,11 @@ def processes(directory: str) -> set[int]:
     return pids
 
 
-def signal_all(directory: str, number: int) -> int:
-    """Signals every process in the cgroup; how many there were. A number that was given away between two looks is not
-    in the second one."""
-    started = {pid: pidfd.start_time(pid) for pid in processes(directory)}
-    return sum(pidfd.send(pid, started[pid], number) for pid in processes(directory) if pid in started)
+def signal_all(directory: str, number: int) -> dict[int, int]:
+    """Signals every process in the cgroup; start time by number of those there were. A number that was given to another
+    process between two looks is not in the second one."""
+    first = {pid: pidfd.start_time(pid) for pid in processes(directory)}
+    return {pid: first[pid] for pid in processes(directory) if pid in first and pidfd.send(pid, first[pid], number)}
 
 
 def frozen(cgroups: Mapping[str, str]) -> bool:
@@ -71,9 +71,12 @@ def frozen(cgroups: Mapping[str, str]) -> bool:
 
 
 def thaw(cgroups: Mapping[str, str]) -> None:
-    """On v1 a frozen process dies of SIGKILL only once it is thawed; v2 needs no such help (cgroup-v2.rst, Freezer)."""
-    if "freezer" in cgroups:
-        _write(cgroups["freezer"], "freezer.state", "THAWED")
+    """On v1 a frozen process dies of SIGKILL only once it is thawed; v2 needs no such help (cgroup-v2.rst, Freezer).
+
+    Those below as well: a daemon that died while it ended an exec leaves them held.
+    """
+    for path, _, _ in os.walk(cgroups.get("freezer", "")):
+        _write(path, "freezer.state", "THAWED")
 
 
 def oom_kills(cgroups: Mapping[str, str]) -> int | None:
@@ -154,12 +157,12 @@ class ExecGroup:
             return False
         return True
 
-    def kill(self) -> int:
-        """Kills what is in it; how many there were."""
+    def kill(self) -> dict[int, int]:
+        """Kills what is in it; start time by number of those there were."""
         if Path(self._path, "cgroup.kill").exists():
-            count = len(processes(self._path))
+            found = {pid: pidfd.start_time(pid) for pid in processes(self._path)}
             _write(self._path, "cgroup.kill", "1")
-            return count
+            return found
         # Held still meanwhile, so that none can be born between the look and the signal.
         _write(self._path, "freezer.state", "FROZEN")
         try:

@@ -1,0 +1,142 @@
+"""An OCI runtime and a monitor that need neither root nor namespaces: `oci_program.py runtime|monitor <arguments...>`.
+
+Containers are plain processes that wait on `exec.fifo` until they are started, as runc's do; one whose program has
+`missing` in its name cannot be made. Nothing of our own is imported: it has to start fast.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+
+def option(arguments: list[str], name: str) -> str:
+    return arguments[arguments.index(name) + 1] if name in arguments else ""
+
+
+def fail(arguments: list[str], message: str) -> None:
+    line = json.dumps({"level": "error", "msg": message}) + "\n"
+    log = option(arguments, "--log")
+    if log:
+        with Path(log).open("a", encoding="utf-8") as file:
+            file.write(line)
+    sys.stderr.write(line)
+    sys.exit(1)
+
+
+def leave_running(args: list[str], pid_file: str, fifo: str = "") -> None:
+    """A process of its own, and its number in the file."""
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        if fifo:
+            os.close(os.open(fifo, os.O_WRONLY))
+        os.execvp(args[0], args)
+    Path(pid_file).write_text(str(pid))
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def runtime(arguments: list[str]) -> None:
+    if "--version" in arguments:
+        print("runc version 0.1.0-simulated\nspec: 1.0.2")
+        return
+    if "features" in arguments:
+        print(json.dumps({"ociVersionMax": "1.0.2", "linux": {"seccomp": {"enabled": True}}}))
+        return
+    state = Path(option(arguments, "--root"), arguments[-1])
+    words = {"create", "start", "delete", "state", "exec", "update", "pause", "resume"}
+    command = next(argument for argument in arguments if argument in words)
+    if command == "create":
+        create(arguments, state)
+        return
+    if not state.exists():
+        fail(arguments, "container does not exist")
+    pid = int((state / "state.json").read_text())
+    fifo = state / "exec.fifo"
+    if command == "start":
+        if not fifo.exists():
+            fail(arguments, "cannot start an already running container")
+        os.close(os.open(fifo, os.O_RDONLY))
+        fifo.unlink()
+    elif command == "delete":
+        if runs(pid) and "--force" not in arguments:
+            fail(arguments, f"cannot delete container {state.name} that is not stopped: running")
+        if runs(pid):
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(state)
+    elif command == "state":
+        print(json.dumps({"status": "running" if runs(pid) else "stopped"}))
+    elif command == "exec":
+        args = json.loads(Path(option(arguments, "--process")).read_text())["args"]
+        if "missing" in args[0]:
+            fail(arguments, f'exec failed: exec: "{args[0]}": executable file not found in $PATH')
+        leave_running(args, option(arguments, "--pid-file"))
+    elif command == "update":
+        (state / "update.json").write_text(sys.stdin.read())
+
+
+def create(arguments: list[str], state: Path) -> None:
+    args = json.loads(Path(option(arguments, "--bundle"), "config.json").read_text())["process"]["args"]
+    if "missing" in args[0]:
+        fail(arguments, f'runc create failed: exec: "{args[0]}": executable file not found in $PATH')
+    state.mkdir(parents=True)
+    os.mkfifo(state / "exec.fifo")
+    leave_running(args, option(arguments, "--pid-file"), str(state / "exec.fifo"))
+    shutil.copy(option(arguments, "--pid-file"), state / "state.json")
+
+
+def monitor(arguments: list[str]) -> None:
+    if "--version" in arguments:
+        print("conmon version 0.1.0-simulated")
+        return
+    sync = int(os.environ["_OCI_SYNCPIPE"])
+    os.set_inheritable(sync, False)
+    os.read(int(os.environ["_OCI_STARTPIPE"]), 1)
+    pid = os.fork()
+    if pid:
+        Path(option(arguments, "--conmon-pidfile")).write_text(str(pid))
+        os._exit(0)
+    os.setsid()
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for number in range(3):
+        os.dup2(nothing, number)
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    keep_container(arguments, sync)
+
+
+def keep_container(arguments: list[str], sync: int) -> None:
+    bundle = option(arguments, "--bundle")
+    pid_file = option(arguments, "--container-pidfile")
+    path = option(arguments, "--runtime")
+    extra = [argument.partition("=")[2] for argument in arguments if argument.startswith("--runtime-arg=")]
+    command = ["create", "--bundle", bundle, "--pid-file", pid_file, option(arguments, "--cid")]
+    out, into = os.pipe()
+    runtime_pid = os.fork()
+    if runtime_pid == 0:
+        os.dup2(into, 2)
+        os.execv(path, [path, *extra, *command])
+    if os.waitpid(runtime_pid, 0)[1]:
+        said = os.read(out, 8191).decode()
+        os.write(sync, (json.dumps({"pid": -1, "message": said}) + "\n").encode())
+        os._exit(1)
+    pid = int(Path(pid_file).read_text())
+    os.write(sync, (json.dumps({"pid": pid}) + "\n").encode())
+    os.close(sync)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    temporary = Path(bundle, "exit.new")
+    temporary.write_text(str(code if code >= 0 else 128 - code))
+    temporary.rename(Path(option(arguments, "--persist-dir"), "exit"))
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    {"runtime": runtime, "monitor": monitor}[sys.argv[1]](sys.argv[2:])

@@ -1,0 +1,95 @@
+"""The adapter over simulated programs; the whole port is driven in tests/contract/test_runtime.py."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from isulad_py.host import pidfd
+from isulad_py.model.errors import DeadlineExceeded, FailedPrecondition, HostFailure, NotFound
+from isulad_py.model.ids import ContainerId, new_id
+from isulad_py.model.resources import Resources
+from tests.fakes.oci_programs import SimulatedPrograms, launch
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> SimulatedPrograms:
+    return SimulatedPrograms(tmp_path)
+
+
+async def test_a_life(programs: SimulatedPrograms) -> None:
+    runtime = programs.adapter()
+    wanted = launch(["sh", "-c", "exit 3"])
+    processes = await runtime.create(wanted)
+    assert pidfd.alive(processes.pid, processes.pid_started)
+    assert pidfd.alive(processes.monitor_pid, processes.monitor_started)
+    assert await runtime.state(wanted.id, "runc") == "created"
+    assert await runtime.present() == {wanted.id}
+    assert await runtime.bundle_spec(wanted.id) == wanted.spec
+    await runtime.update(wanted.id, "runc", Resources(cpu_shares=7))
+    updated = programs.state / "runtime/runc" / wanted.id / "update.json"
+    assert json.loads(updated.read_text()) == {"cpu": {"shares": 7}}
+    await runtime.start(wanted.id, "runc")
+    assert (await runtime.wait_exit(wanted.id, processes)).exit_code == 3
+    assert await runtime.state(wanted.id, "runc") == "stopped"
+    await runtime.delete(wanted.id, "runc")
+    assert await runtime.state(wanted.id, "runc") == ""
+    assert await runtime.present() == frozenset()
+
+
+async def test_another_daemon_takes_over(programs: SimulatedPrograms) -> None:
+    wanted = launch(["sleep", "1000"])
+    processes = await programs.adapter().create(wanted)
+    later = programs.adapter()
+    await later.start(wanted.id, "runc")
+    with pytest.raises(FailedPrecondition):
+        await later.start(wanted.id, "runc")
+    waiting = asyncio.ensure_future(later.wait_exit(wanted.id, processes))
+    await later.kill(wanted.id, "runc", signal.SIGTERM)
+    assert (await waiting).exit_code == 143
+    await later.delete(wanted.id, "runc")
+
+
+async def test_a_create_that_fails_leaves_nothing(programs: SimulatedPrograms) -> None:
+    runtime = programs.adapter()
+    with pytest.raises(HostFailure, match=r"create: runc create failed: .*missing"):
+        await runtime.create(launch(["missing"]))
+    assert await runtime.present() == frozenset()
+
+
+async def test_a_create_that_hangs_is_ended(programs: SimulatedPrograms, tmp_path: Path) -> None:
+    await programs.adapter().versions()
+    monitor = tmp_path / "monitor"
+    monitor.write_text("#!/bin/sh\nexec sleep 1000\n")
+    runtime = programs.adapter(create_seconds=0.3)
+    await runtime.features("runc")
+    with pytest.raises(DeadlineExceeded, match=r"no container within 0\.3 s"):
+        await runtime.create(launch(["sleep", "1000"]))
+    assert await runtime.present() == frozenset()
+
+
+async def test_a_container_without_a_record_is_asked_for(programs: SimulatedPrograms) -> None:
+    runtime = programs.adapter()
+    wanted = launch(["sleep", "1000"])
+    processes = await runtime.create(wanted)
+    (programs.state / "containers" / wanted.id / "record.json").unlink()
+    assert await runtime.state(wanted.id, "runc") == "running"
+    with pytest.raises(NotFound):
+        await runtime.pause(wanted.id, "runc")
+    await runtime.delete(wanted.id, "runc")
+    assert not pidfd.alive(processes.pid, processes.pid_started)
+    assert not pidfd.alive(processes.monitor_pid, processes.monitor_started)
+
+
+async def test_no_log_is_nothing_to_reopen(programs: SimulatedPrograms) -> None:
+    runtime = programs.adapter()
+    wanted = launch(["sleep", "1000"])
+    await runtime.create(wanted)
+    await runtime.reopen_log(wanted.id)
+    await runtime.delete(wanted.id, "runc")
+    with pytest.raises(NotFound):
+        await runtime.reopen_log(ContainerId(new_id()))

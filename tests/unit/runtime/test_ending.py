@@ -1,0 +1,142 @@
+"""How ends are told and what is cleared, from files alone; real processes are in tests/contract."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from isulad_py.host.clock import SystemClock
+from isulad_py.model.container import Processes
+from isulad_py.model.errors import HostFailure, NotFound
+from isulad_py.model.ids import ContainerId
+from isulad_py.ports.runtime import Launch
+from isulad_py.runtime.bundle import Bundles, Launched
+from isulad_py.runtime.ending import Endings, note_failure
+from isulad_py.runtime.layout import Layout
+from isulad_py.runtime.programs import Programs
+from tests.fakes.oci_programs import SimulatedPrograms
+
+ID = ContainerId("abc")
+
+
+class Bed:
+    def __init__(self, folder: Path) -> None:
+        self.layout = Layout(str(folder / "state"))
+        self.bundles = Bundles(self.layout)
+        simulated = SimulatedPrograms(folder)
+        programs = Programs(
+            handlers=simulated.handlers, monitor=str(folder / "monitor"), layout=self.layout, command_seconds=20
+        )
+        self.mounts = {"pids": str(folder / "cgroup")}
+        self.endings = Endings(
+            programs=programs,
+            bundles=self.bundles,
+            layout=self.layout,
+            cgroup_mounts=self.mounts,
+            clock=SystemClock(),
+        )
+
+    def container(self, cgroups: dict[str, str] | None = None, **paths: str) -> None:
+        """One whose processes have ended long ago."""
+        path = paths.get("cgroup", "")
+        spec = f'{{"linux":{{"cgroupsPath":"{path}"}}}}'.encode()
+        self.bundles.write(Launch(id=ID, handler="runc", spec=spec))
+        if cgroups is not None:
+            self.bundles.write_record(ID, Launched(handler="runc", family="runc", cgroups=cgroups))
+
+    def exits(self, code: str) -> None:
+        Path(self.layout.exit_file(ID)).write_text(code)
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Bed:
+    return Bed(tmp_path)
+
+
+async def test_the_monitors_word_counts(bed: Bed) -> None:
+    bed.container({})
+    bed.exits("3")
+    fact = await bed.endings.wait_exit(ID, Processes())
+    assert (fact.exit_code, fact.reason, fact.oom_killed) == (3, "", False)
+    assert fact.finished_at == Path(bed.layout.exit_file(ID)).stat().st_mtime_ns
+
+
+async def test_no_word_is_unknown(bed: Bed) -> None:
+    bed.container({})
+    before = time.time_ns()
+    fact = await bed.endings.wait_exit(ID, Processes())
+    assert (fact.exit_code, fact.reason) == (255, "ContainerStatusUnknown")
+    assert fact.finished_at >= before
+    bed.exits("-1")
+    assert (await bed.endings.wait_exit(ID, Processes())).reason == "ContainerStatusUnknown"
+
+
+@pytest.mark.parametrize(
+    ("code", "kills", "marked", "told"),
+    [
+        ("137", 1, False, True),
+        ("137", 0, True, False),
+        ("137", None, True, True),
+        ("137", None, False, False),
+        ("0", 1, True, False),
+        ("1", 2, True, True),
+    ],
+)
+async def test_memory_shortage(
+    bed: Bed, tmp_path: Path, code: str, kills: int | None, *, marked: bool, told: bool
+) -> None:
+    group = tmp_path / "memory"
+    group.mkdir()
+    if kills is not None:
+        (group / "memory.oom_control").write_text(f"oom_kill {kills}\n")
+    bed.container({"memory": str(group)})
+    bed.exits(code)
+    if marked:
+        Path(bed.layout.oom_file(ID)).touch()
+    assert (await bed.endings.wait_exit(ID, Processes())).oom_killed is told
+
+
+async def test_deletion_clears_cgroups_that_bear_the_id_and_no_others(bed: Bed, tmp_path: Path) -> None:
+    own, shared = tmp_path / "pods/abc", tmp_path / "pods/shared"
+    for folder in (own / "below", shared):
+        folder.mkdir(parents=True)
+    bed.container({"pids": str(own), "memory": str(shared)})
+    await bed.endings.delete(ID, "runc")
+    assert not own.exists()
+    assert shared.exists()
+    assert bed.bundles.present() == frozenset()
+
+
+async def test_deletion_of_the_half_made_goes_by_the_spec(bed: Bed, tmp_path: Path) -> None:
+    own = tmp_path / "cgroup/pods/abc"
+    own.mkdir(parents=True)
+    bed.container(cgroup="/pods/abc")
+    await bed.endings.delete(ID, "runc")
+    await bed.endings.delete(ID, "runc")
+    assert not own.exists()
+    assert bed.bundles.present() == frozenset()
+
+
+async def test_deletion_asks_the_runtime_only_where_it_has_something(bed: Bed) -> None:
+    bed.container({})
+    state = Path(bed.layout.runtime_state("runc", ID))
+    state.mkdir()
+    (state / "state.json").write_text("4194305")
+    await bed.endings.delete(ID, "runc")
+    assert not state.exists()
+
+
+async def test_signals_for_the_unknown_and_the_ended(bed: Bed) -> None:
+    with pytest.raises(NotFound):
+        await bed.endings.kill(ID, "runc", 15, everyone=False)
+    bed.container({})
+    await bed.endings.kill(ID, "runc", 15, everyone=True)
+
+
+def test_a_failed_undo_stays_beside_its_cause() -> None:
+    error = HostFailure("create: no")
+    note_failure(error, HostFailure("delete: busy"))
+    assert str(error) == "create: no; and while undoing: delete: busy"
+    note_failure(KeyboardInterrupt(), HostFailure("delete: busy"))

@@ -15,10 +15,15 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
+from betterproto.casing import snake_case
+
+from isulad_py.api.runtime import v1 as cri
 from isulad_py.config import reference
 from isulad_py.config.schema import RegistryEntry, RuntimeEntry
 from isulad_py.model.lifecycle import CONTAINER_MOVES, POD_MOVES
 from isulad_py.telemetry.metrics import Metrics
+from isulad_py.wire.cri.image_servicer import ImageServicer
+from isulad_py.wire.cri.runtime_servicer import RuntimeServicer
 
 PROJECT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
@@ -61,11 +66,23 @@ def metrics() -> str:
     return "\n".join(lines)
 
 
+def rpcs() -> str:
+    """Which methods of CRI the servicers answer."""
+    lines = ["| service | answered | not yet |", "|---|---|---|"]
+    for service, servicer in ((cri.RuntimeServiceBase(), RuntimeServicer), (cri.ImageServiceBase(), ImageServicer)):
+        names = [path.rpartition("/")[2] for path in service.__mapping__()]
+        there = [name for name in names if hasattr(servicer, snake_case(name))]
+        cells = (", ".join(each) for each in (there, [name for name in names if name not in there]))
+        lines.append(f"| {type(service).__name__.removesuffix('Base')} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "container-lifecycle": lambda: diagram(CONTAINER_MOVES),  # type: ignore[arg-type]  # Mapping's key is invariant
     "pod-lifecycle": lambda: diagram(POD_MOVES),  # type: ignore[arg-type]
     "rooms": rooms,
     "metrics": metrics,
+    "rpcs": rpcs,
     "configuration-keys": reference.keys,
     "runtime-entry": lambda: reference.fields(RuntimeEntry),
     "registry-entry": lambda: reference.fields(RegistryEntry),

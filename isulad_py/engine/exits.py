@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 import msgspec
 import structlog
@@ -48,11 +49,8 @@ class Exits:
         if pod_id not in self._watches:
             self._start(pod_id, self._until_pause_ends(pod_id, processes, on_end))
 
-    def _start(self, key: str, work: Awaitable[None]) -> None:
-        async def watched() -> None:
-            await work
-
-        task = self._tasks.start(watched(), name=f"exit:{key[:12]}")
+    def _start(self, key: str, work: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks.start(work, name=f"exit:{key[:12]}")
         self._watches[key] = task
         task.add_done_callback(lambda _: self._watches.pop(key, None))
 

@@ -25,6 +25,7 @@ from isulad_py.ports.runtime import ContainerRuntime
 from isulad_py.ports.storage import Layers
 from isulad_py.spec.build import build_container, build_exec, build_pause
 from isulad_py.spec.inputs import ContainerInputs, Defaults, Handler, PauseInputs
+from isulad_py.spec.process import working_dir
 
 PAUSE_SECURITY: Final = SecurityProfile(kind=ProfileKind.RUNTIME_DEFAULT)
 
@@ -91,9 +92,8 @@ class Specs:
             image_mounts=await self._mount_images(record),
         )
         spec = build_container(inputs)
-        directories = (config.working_dir or image.config.working_dir, *image.config.volumes)
-        missing = [path for path in directories if path.startswith("/")]
-        await self._hostfiles.ensure_directories(rootfs, missing, user.identity)
+        directories = (working_dir(config.working_dir, image.config.working_dir), *image.config.volumes)
+        await self._hostfiles.ensure_directories(rootfs, directories, user.identity)
         return Built(spec=spec, identity=user.identity, mounts=mounts, cgroup_path=placement.path)
 
     async def pause(self, pod: PodRecord, image: ImageRecord, rootfs: str) -> bytes:

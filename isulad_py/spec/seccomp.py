@@ -45,26 +45,27 @@ def filter_for(
     localhost: bytes | None = None,
     default: bytes | None = None,
 ) -> Raw | UnsetType:
-    """OCI `linux.seccomp`, or nothing for an unconfined container. A client that says nothing gets the default profile:
-    the kubelet always says. A privileged container is unconfined, as with every engine."""
-    if privileged or (asked is not None and asked.kind is ProfileKind.UNCONFINED):
+    """OCI `linux.seccomp`, or nothing for an unconfined container: a privileged one, and one for which no profile is
+    named (critest: "nil profile, which is unconfined"; a kubelet always names one)."""
+    if privileged or asked is None or asked.kind is ProfileKind.UNCONFINED:
         return UNSET
-    local = asked is not None and asked.kind is ProfileKind.LOCALHOST
     if not host.seccomp:
-        if asked is None:
-            return UNSET
         raise Unsupported(f"{FIELD}: this kernel has no seccomp")
     names = frozenset(capabilities)
-    if local:
+    if asked.kind is ProfileKind.LOCALHOST:
         if localhost is None:
             raise InvalidInput(f"{FIELD}.localhost_ref: no such profile")
-        return _resolved(localhost, names, host.machine, host.kernel)
+        return _resolve_bytes(localhost, names, host.machine, host.kernel)
     return _resolved(default, names, host.machine, host.kernel)
 
 
 @functools.lru_cache(maxsize=64)
 def _resolved(data: bytes | None, capabilities: frozenset[str], machine: str, kernel: str) -> Raw:
     """Cached, because the nodes of a cluster run thousands of containers with a handful of capability sets."""
+    return _resolve_bytes(data, capabilities, machine, kernel)
+
+
+def _resolve_bytes(data: bytes | None, capabilities: frozenset[str], machine: str, kernel: str) -> Raw:
     profile = seccomp_default.PROFILE if data is None else parse(data)
     return Raw(msgspec.json.encode(resolve(profile, capabilities, machine, kernel)))
 

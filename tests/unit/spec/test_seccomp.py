@@ -33,12 +33,8 @@ def resolved(profile: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return made(LOCALHOST, localhost=json.dumps(profile).encode(), **changes)
 
 
-def test_who_says_nothing_gets_the_default() -> None:
-    assert made(None) == made(RUNTIME_DEFAULT)
-
-
-def test_unconfined_and_privileged_get_none() -> None:
-    for asked, privileged in ((UNCONFINED, False), (RUNTIME_DEFAULT, True), (LOCALHOST, True)):
+def test_unconfined_and_privileged_get_none_and_who_says_nothing_too() -> None:
+    for asked, privileged in ((None, False), (UNCONFINED, False), (RUNTIME_DEFAULT, True), (LOCALHOST, True)):
         assert seccomp.filter_for(asked, privileged=privileged, capabilities=(), host=HOST) is UNSET
 
 

@@ -1,0 +1,120 @@
+"""Streaming requests: checked when they are made, kept under a token until the client comes to the streaming server."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from isulad_py.engine.exec import Exec
+from isulad_py.engine.registry import Registry
+from isulad_py.model.errors import FailedPrecondition, InvalidInput, ResourceExhausted
+from isulad_py.model.ids import ContainerId, PodId
+from isulad_py.model.lifecycle import can_exec
+from isulad_py.model.pod import PodState
+from isulad_py.ports.clock import Clock
+from isulad_py.ports.streams import StreamWishes
+
+TOKEN_BYTES: Final = 24
+"""192 bits: whoever guesses a token runs commands in a container."""
+TOKEN_SECONDS: Final = 60.0
+MOST_TOKENS: Final = 1000
+
+
+class ExecRequest(Struct, frozen=True, kw_only=True):
+    container_id: ContainerId
+    cmd: tuple[str, ...]
+    wishes: StreamWishes
+
+
+class AttachRequest(Struct, frozen=True, kw_only=True):
+    container_id: ContainerId
+    wishes: StreamWishes
+
+
+class PortForwardRequest(Struct, frozen=True, kw_only=True):
+    pod_id: PodId
+    ports: tuple[int, ...] = ()
+    """For clients that do not name ports themselves (WebSocket channels); may be empty."""
+
+
+SessionRequest: TypeAlias = ExecRequest | AttachRequest | PortForwardRequest
+
+
+class Tokens:
+    """Requests by token. Each is given out once, and only within a minute."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+        self._held: dict[str, tuple[float, SessionRequest]] = {}
+
+    def issue(self, request: SessionRequest) -> str:
+        """ResourceExhausted while as many as there may be wait for their clients."""
+        self._collect()
+        if len(self._held) >= MOST_TOKENS:
+            raise ResourceExhausted(f"{MOST_TOKENS} streaming requests wait for their clients: try again in a minute")
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._held[token] = (self._clock.monotonic() + TOKEN_SECONDS, request)
+        return token
+
+    def take(self, token: str) -> SessionRequest | None:
+        """None for one that is unknown, used or too old."""
+        self._collect()
+        held = self._held.pop(token, None)
+        return None if held is None else held[1]
+
+    def _collect(self) -> None:
+        """All live equally long, so that the oldest come first."""
+        now = self._clock.monotonic()
+        while self._held:
+            token, (expires, _) = next(iter(self._held.items()))
+            if expires > now:
+                return
+            del self._held[token]
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+class Sessions:
+    """CRI Exec, Attach and PortForward: each answers with an address at which the streams are served."""
+
+    def __init__(self, *, registry: Registry, exec_: Exec, tokens: Tokens, base_url: str) -> None:
+        """`base_url` is that of the streaming server, without a slash at its end."""
+        self._registry = registry
+        self._exec = exec_
+        self._tokens = tokens
+        self._base_url = base_url
+
+    def exec(self, container_id: str, cmd: tuple[str, ...], wishes: StreamWishes) -> str:
+        check_wishes(wishes)
+        record = self._exec.runnable(container_id, cmd)
+        return self._url("exec", ExecRequest(container_id=record.id, cmd=cmd, wishes=wishes))
+
+    def attach(self, container_id: str, wishes: StreamWishes) -> str:
+        check_wishes(wishes)
+        record = self._registry.containers.require(container_id)
+        if not can_exec(record.state):
+            raise FailedPrecondition(f"container {record.id} is {record.state.value}, not running")
+        return self._url("attach", AttachRequest(container_id=record.id, wishes=wishes))
+
+    def port_forward(self, pod_id: str, ports: tuple[int, ...]) -> str:
+        for port in ports:
+            if not 0 < port < 65536:
+                raise InvalidInput(f"port: {port} is not a port number")
+        record = self._registry.pods.require(pod_id)
+        if record.state is not PodState.READY:
+            raise FailedPrecondition(f"pod {record.id} is {record.state.value}, not ready")
+        return self._url("portforward", PortForwardRequest(pod_id=record.id, ports=ports))
+
+    def _url(self, kind: str, request: SessionRequest) -> str:
+        return f"{self._base_url}/cri/{kind}/{self._tokens.issue(request)}"
+
+
+def check_wishes(wishes: StreamWishes) -> None:
+    """CRI ExecRequest and AttachRequest: one stream at least; a terminal has no separate stderr."""
+    if wishes.terminal and wishes.stderr:
+        raise InvalidInput("tty and stderr: must not both be set")
+    if not (wishes.stdin or wishes.stdout or wishes.stderr):
+        raise InvalidInput("stdin, stdout, stderr: at least one must be set")

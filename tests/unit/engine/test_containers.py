@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import pytest
+
+from isulad_py.model.container import ContainerState, Mount
+from isulad_py.model.errors import (
+    AlreadyExists,
+    FailedPrecondition,
+    HostFailure,
+    InvalidInput,
+    NotFound,
+)
+from isulad_py.model.ids import ContainerId
+from isulad_py.model.resources import HugepageLimit, Resources
+from tests.unit.engine.node import Node, World
+
+
+def only_pods(world: World) -> bool:
+    """Whether no container has left a trace."""
+    traces = world.traces()
+    records = [kind for kind, _ in world.records.rows if kind == "container"]
+    return not (records or traces["containers"] or traces["roots"])
+
+
+async def test_a_life(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    container_id = await node.create(pod_id)
+    queries, containers = node.services.queries, node.services.containers
+    assert queries.container(container_id).state is ContainerState.CREATED
+    await containers.start(container_id)
+    record = queries.container(container_id)
+    assert record.state is ContainerState.RUNNING
+    assert record.log_path == "/var/log/pods/main.log"
+    await containers.stop(container_id, 10)
+    record = queries.container(container_id)
+    assert (record.state, record.exit and record.exit.exit_code) == (ContainerState.EXITED, 143)
+    assert record.exit is not None
+    assert record.created_at <= record.started_at <= record.exit.finished_at
+    await containers.remove(container_id)
+    with pytest.raises(NotFound):
+        queries.container(container_id)
+    assert only_pods(world)
+
+
+STEPS = [
+    ("rootfs", "prepare"),
+    ("hostfiles", "resolve_mounts"),
+    ("hostfiles", "ensure_directories"),
+    ("runtime", "create"),
+]
+
+
+@pytest.mark.parametrize(("part", "step"), STEPS)
+async def test_a_creation_that_fails_anywhere_leaves_nothing(node: Node, world: World, part: str, step: str) -> None:
+    pod_id = await node.run_pod()
+    getattr(world, part).faults.fail_once(step, HostFailure(f"{step} went wrong"))
+    with pytest.raises(HostFailure, match=f"{step} went wrong"):
+        await node.create(pod_id)
+    assert only_pods(world)
+    await node.create(pod_id)
+
+
+@pytest.mark.parametrize(("part", "step"), STEPS)
+async def test_a_creation_that_is_cancelled_anywhere_leaves_nothing(
+    node: Node, world: World, part: str, step: str
+) -> None:
+    pod_id = await node.run_pod()
+    faults = getattr(world, part).faults
+    gate = faults.hold(step)
+    creating = asyncio.get_running_loop().create_task(node.create(pod_id))
+    await faults.wait_entered(step)
+    creating.cancel()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await creating
+    assert only_pods(world)
+
+
+async def test_a_container_of_a_pod_that_is_stopped_meanwhile_is_not_made(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    gate = world.runtime.faults.hold("create")
+    creating = asyncio.get_running_loop().create_task(node.create(pod_id))
+    await world.runtime.faults.wait_entered("create")
+    await node.services.pods.stop(pod_id)
+    gate.set()
+    with pytest.raises(FailedPrecondition, match="stopped meanwhile"):
+        await creating
+    assert only_pods(world)
+
+
+async def test_what_does_not_fit_is_refused_before_any_effect(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    with pytest.raises(NotFound):
+        await node.create("unknown")
+    with pytest.raises(InvalidInput, match=r"mounts\[0\]\.host_path"):
+        await node.create(pod_id, mounts=(Mount(container_path="/x", host_path="/not/there"),))
+    await node.create(pod_id)
+    with pytest.raises(AlreadyExists):
+        await node.create(pod_id)
+    await node.services.pods.stop(pod_id)
+    with pytest.raises(FailedPrecondition):
+        await node.create(pod_id, name="late")
+
+
+async def test_a_program_that_cannot_be_started(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    container_id = await node.create(pod_id)
+    world.runtime.faults.fail_once("start", HostFailure("no such program"))
+    with pytest.raises(HostFailure, match="no such program"):
+        await node.services.containers.start(container_id)
+    record = node.services.queries.container(container_id)
+    assert (record.state, record.reason) == (ContainerState.EXITED, "StartError")
+    assert record.exit is not None
+    assert "no such program" in record.exit.message
+    with pytest.raises(FailedPrecondition):
+        await node.services.containers.start(container_id)
+    await node.services.containers.remove(container_id)
+    assert only_pods(world)
+
+
+async def test_stop_escalates_after_its_grace(node: Node, world: World) -> None:
+    container_id = await node.run_container(await node.run_pod(), "sleep", "1000")
+    await node.services.containers.stop(container_id, 0.01)
+    assert world.runtime.containers[container_id].signals == [signal.SIGTERM, signal.SIGKILL]
+    record = node.services.queries.container(container_id)
+    assert record.exit is not None
+    assert record.exit.exit_code == 137
+
+
+async def test_a_shorter_stop_takes_effect_though_a_longer_one_is_under_way(node: Node) -> None:
+    container_id = await node.run_container(await node.run_pod(), "sleep", "1000")
+    containers = node.services.containers
+    patient = asyncio.get_running_loop().create_task(containers.stop(container_id, 3600))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    await containers.stop(container_id, 0)
+    await patient
+
+
+async def test_a_stop_without_grace_sends_no_stop_signal(node: Node, world: World) -> None:
+    container_id = await node.run_container(await node.run_pod())
+    await node.services.containers.stop(container_id, 0)
+    assert world.runtime.containers[container_id].signals == [signal.SIGKILL]
+
+
+async def test_stop_and_remove_of_what_does_not_run_succeed(node: Node, world: World) -> None:
+    containers = node.services.containers
+    await containers.stop("unknown", 1)
+    await containers.remove("unknown")
+    pod_id = await node.run_pod()
+    created = await node.create(pod_id)
+    await containers.stop(created, 1)
+    await containers.remove(created)
+    running = await node.run_container(pod_id)
+    await asyncio.gather(*(containers.remove(running) for _ in range(3)))
+    assert only_pods(world)
+
+
+async def test_a_stopped_pod_has_no_waiting_containers(node: Node) -> None:
+    pod_id = await node.run_pod()
+    container_id = await node.create(pod_id)
+    await node.services.pods.stop(pod_id)
+    assert node.services.queries.container(container_id).state is ContainerState.EXITED
+
+
+async def test_a_removal_that_fails_is_taken_up_by_the_sweeper(node: Node, world: World) -> None:
+    container_id = await node.run_container(await node.run_pod())
+    world.rootfs.faults.fail_once("remove", HostFailure("busy"))
+    with pytest.raises(HostFailure, match="busy"):
+        await node.services.containers.remove(container_id)
+    assert node.services.queries.container(container_id).state is ContainerState.REMOVING
+    await node.services.sweeper.sweep()
+    assert only_pods(world)
+
+
+async def test_update_merges_and_hands_on(node: Node, world: World) -> None:
+    resources = Resources(cpu_shares=512, memory_limit_bytes=1 << 20)
+    container_id = await node.run_container(await node.run_pod(), resources=resources)
+    await node.services.containers.update(container_id, Resources(cpu_shares=100), {})
+    assert node.services.queries.container(container_id).resources == Resources(
+        cpu_shares=100, memory_limit_bytes=1 << 20
+    )
+    world.runtime.faults.fail_once("update", HostFailure("refused"))
+    with pytest.raises(HostFailure):
+        await node.services.containers.update(container_id, Resources(cpu_shares=200), {})
+    assert node.services.queries.container(container_id).resources.cpu_shares == 100
+
+
+async def test_hugepage_limits_of_zero_are_dropped_where_nothing_counts_them(node: Node, world: World) -> None:
+    zero = Resources(hugepage_limits=(HugepageLimit(page_size="2MB", limit_bytes=0),))
+    container_id = await node.run_container(await node.run_pod(), resources=zero)
+    assert b"hugepageLimits" not in world.runtime.containers[container_id].launch.spec
+    await node.services.containers.update(container_id, zero, {})
+    assert world.runtime.containers[container_id].resources == [Resources()]
+
+
+async def test_a_log_is_reopened_while_the_container_runs(node: Node, world: World) -> None:
+    container_id = await node.run_container(await node.run_pod())
+    await node.services.containers.reopen_log(container_id)
+    assert world.runtime.containers[ContainerId(container_id)].log_openings == 2
+    await node.services.containers.stop(container_id, 0)
+    with pytest.raises(FailedPrecondition):
+        await node.services.containers.reopen_log(container_id)

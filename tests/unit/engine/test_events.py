@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from isulad_py.engine.events import MOST_SUBSCRIBERS, QUEUE_LENGTH
+from isulad_py.model.errors import ResourceExhausted
+from isulad_py.model.events import EventKind
+from tests.unit.engine.node import Node
+
+
+async def test_a_life_is_told_in_order_with_the_whole_pod_each_time(node: Node) -> None:
+    with node.services.events.subscribe() as events:
+        pod_id = await node.run_pod()
+        container_id = await node.run_container(pod_id, "true")
+        await node.until_exited(container_id)
+        await node.services.containers.remove(container_id)
+        await node.services.pods.remove(pod_id)
+        seen = [await anext(events) for _ in range(8)]
+    kinds = [EventKind.CREATED, EventKind.STARTED, EventKind.STOPPED, EventKind.DELETED]
+    assert [event.kind for event in seen if event.subject_id == container_id] == kinds
+    assert [event.kind for event in seen if event.subject_id == pod_id] == kinds
+    assert [event.at for event in seen] == sorted(event.at for event in seen)
+    for event in seen[:-1]:
+        assert event.pod is not None
+    with_container = [event for event in seen if event.subject_id == container_id and event.kind != EventKind.DELETED]
+    assert all(event.containers[0].id == container_id for event in with_container)
+
+
+async def test_a_slow_subscriber_is_cut_off_and_holds_back_nobody(node: Node) -> None:
+    pod_id = await node.run_pod()
+    announce = node.services.events.announce
+    with node.services.events.subscribe() as slow, node.services.events.subscribe() as quick:
+        for _ in range(QUEUE_LENGTH + 5):
+            announce(EventKind.STARTED, pod_id, pod_id)
+            await anext(quick)
+        for _ in range(QUEUE_LENGTH):
+            await anext(slow)
+        with pytest.raises(ResourceExhausted, match="too slowly"):
+            await anext(slow)
+
+
+async def test_subscribers_are_bounded(node: Node) -> None:
+    open_ones = [node.services.events.subscribe() for _ in range(MOST_SUBSCRIBERS)]
+    for one in open_ones:
+        one.__enter__()
+    with pytest.raises(ResourceExhausted), node.services.events.subscribe():
+        pass
+    for one in open_ones:
+        one.__exit__(None, None, None)
+    with node.services.events.subscribe():
+        pass

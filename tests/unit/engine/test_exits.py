@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import asyncio
+
+from isulad_py.model.errors import HostFailure, ResourceExhausted
+from tests.unit.engine.node import Node, World
+
+
+async def test_a_container_that_ends_at_once_has_true_times(node: Node) -> None:
+    pod_id = await node.run_pod()
+    container_id = await node.run_container(pod_id, "true")
+    await node.until_exited(container_id)
+    record = node.services.queries.container(container_id)
+    assert record.reason == "Completed"
+    assert record.exit is not None
+    assert 0 < record.started_at <= record.exit.finished_at
+
+
+async def test_memory_and_codes_give_the_reason(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    for name, code, oom, reason in (
+        ("a", 0, False, "Completed"),
+        ("b", 3, False, "Error"),
+        ("c", 137, True, "OOMKilled"),
+    ):
+        container_id = await node.run_container(pod_id, name=name)
+        world.runtime.end(container_id, code, oom_killed=oom)
+        await node.until_exited(container_id)
+        assert node.services.queries.container(container_id).reason == reason
+
+
+async def test_an_exit_is_recorded_although_the_disk_was_full(node: Node, world: World) -> None:
+    container_id = await node.run_container(await node.run_pod())
+    world.records.failing = ResourceExhausted("disk full")
+    world.runtime.end(container_id, 4)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert node.services.queries.container(container_id).exit is None
+    world.records.failing = None
+    world.clock.advance(5)
+    await node.until_exited(container_id)
+    record = node.services.queries.container(container_id)
+    assert record.exit is not None
+    assert record.exit.exit_code == 4
+
+
+async def test_a_watch_that_fails_is_taken_up_again(world: World) -> None:
+    wait, failures = world.runtime.wait_exit, 0
+
+    async def flaky(*args):
+        nonlocal failures
+        failures += 1
+        if failures == 1:
+            raise HostFailure("no descriptors")
+        return await wait(*args)
+
+    world.runtime.wait_exit = flaky  # type: ignore[method-assign]
+    async with world.daemon() as node:
+        await node.pull()
+        container_id = await node.run_container(await node.run_pod())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        world.clock.advance(2)
+        world.runtime.end(container_id, 6)
+        await node.until_exited(container_id)
+    assert failures == 2

@@ -1,0 +1,167 @@
+"""A daemon's death after every record write, and a new daemon on the same world."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from isulad_py.model.container import ContainerState
+from isulad_py.model.pod import PodState
+from isulad_py.model.security import NamespaceMode
+from tests.unit.engine.node import Node, World
+
+
+async def life(node: Node) -> None:
+    pod_id = await node.run_pod(pid=NamespaceMode.POD)
+    container_id = await node.run_container(pod_id)
+    await node.services.containers.stop(container_id, 1)
+    await node.run_container(pod_id, name="second")
+    await node.services.pods.stop(pod_id)
+    await node.services.pods.remove(pod_id)
+
+
+async def until_death(
+    world: World, writes: int, moment: str, work: Callable[[Node], Coroutine[Any, Any, None]]
+) -> bool:
+    """Runs `work` in a daemon that dies at its n-th write; False where it lives to the end.
+
+    At that write everything stops; then all tasks are cancelled while their owner takes no new ones, so that nothing is
+    undone, as in a real death.
+    """
+    async with world.daemon() as node:
+        await node.pull()
+        dead, count = asyncio.Event(), 0
+        put, delete = world.records.put, world.records.delete
+
+        def dying(write: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+            async def call(*args: object) -> None:
+                nonlocal count
+                count += 1
+                if count == writes and moment == "after":
+                    await write(*args)
+                if count >= writes:
+                    dead.set()
+                    await asyncio.Event().wait()
+                await write(*args)
+
+            return call
+
+        world.records.put = dying(put)  # type: ignore[method-assign]
+        world.records.delete = dying(delete)  # type: ignore[method-assign]
+        try:
+            working = node.tasks.start(work(node), name="work")
+            death = node.tasks.start(dead.wait(), name="death")
+            await asyncio.wait([working, death], return_when=asyncio.FIRST_COMPLETED)
+            lived = working.done()
+            await node.tasks.close()
+            return not lived
+        finally:
+            del world.records.put, world.records.delete
+            world.deaths.clear()
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_death_at_every_write(moment: str) -> None:
+    for writes in range(1, 80):
+        world = World()
+        if not await until_death(world, writes, moment, life):
+            assert writes > 15
+            return
+        async with world.daemon() as node:
+            for pod in node.services.registry.pods.values():
+                assert pod.state in {PodState.READY, PodState.NOTREADY}, (writes, pod)
+            for container in node.services.registry.containers.values():
+                assert container.state not in {ContainerState.CREATING, ContainerState.REMOVING}, (writes, container)
+            for pod in list(node.services.registry.pods.values()):
+                await node.services.pods.stop(pod.id)
+                await node.services.pods.remove(pod.id)
+            assert not any(world.traces().values()), (writes, world.traces())
+    raise AssertionError("a life takes more than 80 writes")
+
+
+async def test_running_containers_are_taken_over(world: World) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        pod_id = await node.run_pod()
+        container_id = await node.run_container(pod_id)
+        before = node.services.queries.container(container_id)
+    async with world.daemon() as node:
+        assert node.services.queries.container(container_id) == before
+        world.runtime.end(container_id, 3)
+        await node.until_exited(container_id)
+
+
+async def test_an_end_without_a_daemon_is_found(world: World) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        pod_id = await node.run_pod(pid=NamespaceMode.POD)
+        container_id = await node.run_container(pod_id)
+    world.runtime.end(container_id, 42)
+    world.runtime.end(pod_id, 137)
+    async with world.daemon() as node:
+        await node.until_exited(container_id)
+        record = node.services.queries.container(container_id)
+        assert record.exit is not None
+        assert record.exit.exit_code == 42
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert node.services.queries.pod(pod_id).state is PodState.NOTREADY
+
+
+async def test_after_a_reboot_all_has_ended_and_the_network_is_given_back(world: World) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        pod_id = await node.run_pod()
+        container_id = await node.run_container(pod_id)
+    world.reboot()
+    async with world.daemon() as node:
+        record = node.services.queries.container(container_id)
+        assert (record.state, record.reason) == (ContainerState.EXITED, "ContainerStatusUnknown")
+        assert node.services.queries.pod(pod_id).state is PodState.NOTREADY
+        await node.services.pods.stop(pod_id)
+        assert not world.network.attached
+        await node.services.pods.remove(pod_id)
+    assert not any(world.traces().values())
+
+
+async def test_what_lies_about_without_a_record_is_cleared(world: World) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        pod_id = await node.run_pod(pid=NamespaceMode.POD)
+        await node.run_container(pod_id)
+    for row in list(world.records.rows):
+        if row[0] != "image":
+            del world.records.rows[row]
+    async with world.daemon():
+        pass
+    traces = world.traces()
+    traces.pop("network")
+    assert not any(traces.values())
+
+
+async def test_nothing_is_deleted_because_it_could_not_be_read(world: World) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        pod_id = await node.run_pod()
+        container_id = await node.run_container(pod_id)
+    world.records.rows["container", container_id] = b"{rubbish"
+    for _ in range(2):
+        async with world.daemon():
+            assert container_id in world.runtime.containers
+            assert await world.rootfs.present()
+    assert [row.payload for row in world.records.aside] == [b"{rubbish"]
+
+
+async def test_a_start_that_was_under_way_is_settled_by_the_runtime(world: World) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        pod_id = await node.run_pod()
+        container_id = await node.create(pod_id)
+        await node.services.registry.containers.amend(container_id, lambda old: replace(old, starting_at=5))
+        await world.runtime.start(container_id, "runc")
+    async with world.daemon() as node:
+        assert node.services.queries.container(container_id).state is ContainerState.RUNNING

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from isulad_py.model.container import ImageSpec, Mount
+from isulad_py.model.errors import FailedPrecondition, InvalidInput, NotFound
+from isulad_py.model.security import (
+    ContainerSecurity,
+    NamespaceMode,
+    NamespaceOptions,
+    ProfileKind,
+    SecurityProfile,
+)
+from tests.unit.engine.node import IMAGE, Node, World
+
+
+def spec_of(world: World, container_id: str) -> dict[str, Any]:
+    return dict(json.loads(world.runtime.containers[container_id].launch.spec))  # type: ignore[index]
+
+
+def pid_namespace(spec: dict[str, Any]) -> dict[str, Any]:
+    return next(ns for ns in spec["linux"]["namespaces"] if ns["type"] == "pid")
+
+
+def with_pid(mode: NamespaceMode, target: str = "") -> ContainerSecurity:
+    return ContainerSecurity(namespaces=NamespaceOptions(pid=mode, target_id=target))
+
+
+async def test_a_debugging_container_joins_its_target(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    target = await node.run_container(pod_id, name="target", security=with_pid(NamespaceMode.CONTAINER))
+    debug = await node.create(pod_id, name="debug", security=with_pid(NamespaceMode.TARGET, target))
+    pid = node.services.queries.container(target).processes.pid
+    assert pid_namespace(spec_of(world, debug)) == {"type": "pid", "path": f"/proc/{pid}/ns/pid"}
+    other = await node.run_pod("other")
+    with pytest.raises(InvalidInput, match="target_id"):
+        await node.create(other, security=with_pid(NamespaceMode.TARGET, target))
+    await node.services.containers.stop(target, 0)
+    with pytest.raises(FailedPrecondition, match="target_id"):
+        await node.create(pod_id, name="late", security=with_pid(NamespaceMode.TARGET, target))
+
+
+async def test_a_shared_pid_namespace_is_the_pause_containers(node: Node, world: World) -> None:
+    pod_id = await node.run_pod(pid=NamespaceMode.POD)
+    container_id = await node.create(pod_id, security=with_pid(NamespaceMode.POD))
+    path = node.services.queries.pod(pod_id).environment.pidns_path
+    assert pid_namespace(spec_of(world, container_id)) == {"type": "pid", "path": path}
+
+
+async def test_image_volumes_are_mounted_and_given_back(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    volume = Mount(container_path="/data", image=ImageSpec(image=IMAGE), image_sub_path="sub")
+    container_id = await node.create(pod_id, mounts=(volume,))
+    [key] = world.layers.mounted_views
+    mounts = {mount["destination"]: mount for mount in spec_of(world, container_id)["mounts"]}
+    assert mounts["/data"]["source"] == f"/fake/views/{key}/sub"
+    assert "ro" in mounts["/data"]["options"]
+    await node.services.containers.remove(container_id)
+    assert not world.layers.mounted_views
+    with pytest.raises(NotFound):
+        await node.create(pod_id, mounts=(Mount(container_path="/d", image=ImageSpec(image="no/such:image")),))
+    assert not world.layers.mounted_views
+
+
+async def test_a_localhost_seccomp_profile_is_read(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    profile = SecurityProfile(kind=ProfileKind.LOCALHOST, localhost_ref="/profiles/one.json")
+    container_id = await node.create(pod_id, security=ContainerSecurity(seccomp=profile))
+    assert spec_of(world, container_id)["linux"]["seccomp"]["defaultAction"] == "SCMP_ACT_ALLOW"
+
+
+async def test_the_working_directory_is_made(node: Node, world: World) -> None:
+    await node.create(await node.run_pod(), working_dir="/some/where")
+    assert "/some/where" in {path for _, path in world.hostfiles.directories}

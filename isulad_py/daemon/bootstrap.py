@@ -4,21 +4,30 @@ on the next line; the order of the sections is the start order, its reverse the 
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import structlog
 from msgspec import Struct
 
 from isulad_py.config.schema import Config
-from isulad_py.daemon.failpoint import record_failpoint
+from isulad_py.daemon.adapters import Adapters, open_adapters, registry_options
 from isulad_py.daemon.lifecycle import Lifecycle, Serving
 from isulad_py.daemon.reloading import Read, Reloader
+from isulad_py.daemon.services import Services, build_services
+from isulad_py.host import blocking
 from isulad_py.host.files import remove_file, write_atomic
 from isulad_py.host.memory import settle
 from isulad_py.streaming.health import Conditions, HealthServer
 from isulad_py.telemetry.logs import LevelSwitch
 from isulad_py.telemetry.loop_lag import LoopLag
 from isulad_py.telemetry.metrics import Metrics, Population
+from isulad_py.wire.cri.services import Services as CriServices
+from isulad_py.wire.cri.table import cri_methods
+from isulad_py.wire.interceptor import Interceptor
+from isulad_py.wire.listener import UnixListener
+from isulad_py.wire.server import UNDO_SECONDS, Server
 
 log = structlog.get_logger(__name__)
 
@@ -37,39 +46,96 @@ class Start(Struct, frozen=True, kw_only=True):
 
 
 async def assemble_daemon(start: Start, lifecycle: Lifecycle) -> Serving:
-    config = start.config
-    record_failpoint(start.environment)
-
+    config, metrics = start.config, start.metrics
+    progress = Progress()
     # Health first: a start that takes long (recovery of many containers) can be watched.
-    await _start_health(start, lifecycle)
-
-    # Leaves: clock, host facts
-    # Adapters: records, layers and root file systems, network, runtime, images
-    # Engine: registry, services, recovery
-    # Wire: servicers on config.hosts, `start.sockets` before new ones
-
-    callbacks = reload_callbacks(start, registries=lambda config: None)
+    await _start_health(start, lifecycle, progress)
+    adapters = await open_adapters(config, lifecycle, environment=start.environment, measure=metrics.operation)
+    services = build_services(config, adapters, lifecycle.background, metrics.pull_finished)
+    await services.recovery.run()
+    await services.leftovers.clear()
+    await services.sweeper.sweep()
+    lifecycle.essential.start(services.sweeper.run(), name="sweeper")
+    await _start_serving(start, lifecycle, adapters, services)
+    progress.services = services
+    callbacks = reload_callbacks(start, registries=lambda changed: adapters.source.reload(registry_options(changed)))
     reloader = Reloader(config, read=start.read, apply=callbacks)
     return Serving(status=f"serving on {', '.join(config.hosts)}", reload=reloader.reload, settle=settle)
 
 
-async def _start_health(start: Start, lifecycle: Lifecycle) -> None:
+class Progress:
+    """What the health endpoint may tell while the daemon starts, and once it serves."""
+
+    def __init__(self) -> None:
+        self.services: Services | None = None
+
+    async def conditions(self) -> Conditions:
+        if self.services is None:
+            return {"start": "recovery is under way"}
+        status = await self.services.readiness.status()
+        told = {"runtime": status.runtime_ready, "network": status.network_ready}
+        return {name: "" if it.status else it.message or it.reason for name, it in told.items()}
+
+    def population(self) -> Population:
+        if self.services is None:
+            return Population()
+        registry = self.services.registry
+        return Population(
+            pods=Counter(pod.state.value for pod in registry.pods.values()),
+            containers=Counter(container.state.value for container in registry.containers.values()),
+            images=len(self.services.images.list()),
+        )
+
+
+async def _start_serving(start: Start, lifecycle: Lifecycle, adapters: Adapters, services: Services) -> None:
+    """CRI on every address of `hosts`; a listener that the service manager hands over comes before a new one."""
+    config = start.config
+    methods = cri_methods(
+        CriServices(
+            pods=services.pods,
+            containers=services.containers,
+            queries=services.queries,
+            exec=services.exec,
+            images=services.images,
+            stats=services.stats,
+            events=services.events,
+            readiness=services.readiness,
+            network=adapters.network,
+            clock=adapters.clock,
+            systemd_cgroup=config.systemd_cgroup,
+        )
+    )
+    if not config.enable_cri_v1:
+        methods = {path: method for path, method in methods.items() if not path.startswith("/runtime.v1.")}
+    interceptor = Interceptor(methods=methods, metrics=start.metrics, clock=adapters.clock)
+    server = Server(answer=interceptor, tasks=lifecycle.background)
+    seconds = config.drain_timeout + UNDO_SECONDS
+    lifecycle.on_close("calls", partial(server.stop, config.drain_timeout), seconds=seconds)
+    for address in config.hosts:
+        path = address.removeprefix("unix://")
+        inherited = start.sockets.get(path)
+        if inherited is not None:
+            await server.start(inherited)
+            continue
+        listener = UnixListener(path, group=config.group)
+        opened = listener.open()
+        lifecycle.on_close("listener", partial(blocking.run, listener.remove))
+        await server.start(opened)
+
+
+async def _start_health(start: Start, lifecycle: Lifecycle, progress: Progress) -> None:
     lag = LoopLag(start.metrics.loop_lag)
     lag.start()
     lifecycle.on_close("loop lag", lag.stop)
     if start.config.metrics_port < 0:
         return
-    health = HealthServer(metrics=start.metrics, population=Population, ready=_nothing_to_wait_for)
+    health = HealthServer(metrics=start.metrics, population=progress.population, ready=progress.conditions)
     lifecycle.on_close("health", health.close)
     port = await health.start(start.config.metrics_port)
     port_file = f"{start.config.state}/health.port"
-    lifecycle.on_close("health.port", lambda: remove_file(port_file))
+    lifecycle.on_close("health.port", partial(blocking.run, remove_file, port_file))
     write_atomic(port_file, f"{port}\n".encode())
     log.info("health endpoint", address=f"http://127.0.0.1:{port}")
-
-
-async def _nothing_to_wait_for() -> Conditions:
-    return {}
 
 
 def reload_callbacks(start: Start, *, registries: Callable[[Config], None]) -> dict[str, Callable[[Config], None]]:

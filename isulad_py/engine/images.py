@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -13,14 +14,14 @@ import structlog
 from isulad_py.engine.locks import SingleFlight
 from isulad_py.engine.registry import Registry, decode, encode
 from isulad_py.model.container import ImageSpec
-from isulad_py.model.errors import DataLoss, FailedPrecondition, InvalidInput, NotFound
+from isulad_py.model.errors import DataLoss, EngineError, FailedPrecondition, InvalidInput, NotFound
 from isulad_py.model.ids import ImageId
 from isulad_py.model.image import Credentials, ImageRecord
 from isulad_py.model.reference import Reference
 from isulad_py.model.reference import parse as parse_reference
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
-from isulad_py.ports.images import ImageSource, PullRequest
+from isulad_py.ports.images import ImageSource, PullProgress, PullRequest
 from isulad_py.ports.storage import Layers, Records, RootFilesystems
 from isulad_py.ports.tasks import Tasks
 
@@ -30,6 +31,14 @@ IMAGE: Final = "image"
 _FULL_ID: Final = re.compile("[0-9a-f]{64}")
 SHORTEST_ID: Final = 6
 """Characters of an image id that are taken for one; anything shorter is a name."""
+
+
+PullReport = Callable[[str, float, int], None]
+"""Hears of each pull that ended: ok or the kind of error, seconds, compressed bytes."""
+
+
+def report_nothing(result: str, seconds: float, fetched_bytes: int) -> None:
+    """For who does not count."""
 
 
 class Images:
@@ -46,6 +55,7 @@ class Images:
         tasks: Tasks,
         clock: Clock,
         sandbox_image: str,
+        on_pull: PullReport = report_nothing,
     ) -> None:
         self._records = records
         self._registry = registry
@@ -54,6 +64,7 @@ class Images:
         self._rootfs = rootfs
         self._clock = clock
         self.sandbox_image = sandbox_image
+        self._on_pull = on_pull
         self._images: dict[ImageId, ImageRecord] = {}
         self._names: dict[str, ImageId] = {}
         self._pulls: SingleFlight[ImageRecord] = SingleFlight(tasks=tasks, name="pull", abandon=True)
@@ -147,13 +158,19 @@ class Images:
     async def _pull(self, reference: Reference, credentials: Credentials | None) -> ImageRecord:
         async with self._garbage:
             self._pulling += 1
+        began, meter, result = self._clock.monotonic(), Meter(), "cancelled"
         try:
             known = tuple(self._images.values())
             request = PullRequest(reference=reference, credentials=credentials, known=known)
-            pulled = await self._source.pull(request)
-            return await self._store(pulled)
+            pulled = await self._store(await self._source.pull(request, meter))
+            result = "ok"
+        except EngineError as error:
+            result = type(error).__name__
+            raise
         finally:
             self._pulling -= 1
+            self._on_pull(result, self._clock.monotonic() - began, meter.total_bytes)
+        return pulled
 
     async def _store(self, pulled: ImageRecord) -> ImageRecord:
         """Joins the new names with those that the image has, and takes a moved tag from its former image."""
@@ -221,6 +238,21 @@ class Images:
         """Verbose ImageStatus: the image's configuration as the registry gave it."""
         config = record.raw_config.decode(errors="replace") or "{}"
         return {"info": f'{{"chainID":"{record.layers[-1].chain_id if record.layers else ""}","imageSpec":{config}}}'}
+
+
+class Meter:
+    """Adds up what a pull brought."""
+
+    def __init__(self) -> None:
+        self._done: dict[str, int] = {}
+
+    def __call__(self, progress: PullProgress) -> None:
+        if progress.step == "downloading" and progress.digest:
+            self._done[progress.digest] = progress.done_bytes
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self._done.values())
 
 
 def _lookup_name(reference: Reference) -> str:

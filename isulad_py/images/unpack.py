@@ -25,6 +25,10 @@ _OPAQUE: Final = b".wh..wh..opq"
 _NODES: Final = {Kind.CHARACTER: stat.S_IFCHR, Kind.BLOCK: stat.S_IFBLK, Kind.FIFO: stat.S_IFIFO}
 
 
+class BlobDamaged(DataLoss):
+    """The blob is not the one that was asked for: another registry may have the right one."""
+
+
 class UnpackLimits(Struct, frozen=True, kw_only=True):
     """Against archives that are made to fill a disk."""
 
@@ -48,8 +52,9 @@ class BlobFacts(Struct, frozen=True, kw_only=True):
 
 
 def unpack(chunks: Iterable[bytes], blob: BlobFacts, directory: str, limits: UnpackLimits) -> TreeFacts:
-    """Writes the layer into the empty directory. Raises DataLoss when blob or archive are not what they should be,
-    ResourceExhausted when the disk is full or a limit is reached, Unsupported for what no layer may hold.
+    """Writes the layer into the empty directory. Raises DataLoss when the archive is not what it should be, BlobDamaged
+    when already the blob is not, ResourceExhausted when the disk is full or a limit is reached, Unsupported for what
+    no layer may hold.
 
     When this returns, both digests have been verified.
     """
@@ -58,6 +63,8 @@ def unpack(chunks: Iterable[bytes], blob: BlobFacts, directory: str, limits: Unp
     compressed = meter.compressed(chunks)
     try:
         facts = _write(TarReader(meter.inflated(inflate(compressed), tree)), tree, limits)
+    except BlobDamaged:
+        raise
     except DataLoss as error:
         # A blob that was damaged on its way is told as such, not as a strange archive.
         for _ in compressed:
@@ -86,7 +93,9 @@ class _Meter:
         for chunk in chunks:
             self._taken += len(chunk)
             if self._taken > self._blob.size:
-                raise DataLoss(f"blob {self._blob.digest} is longer than the {self._blob.size} bytes of its manifest")
+                raise BlobDamaged(
+                    f"blob {self._blob.digest} is longer than the {self._blob.size} bytes of its manifest"
+                )
             self._digest.update(chunk)
             yield chunk
 
@@ -106,7 +115,7 @@ class _Meter:
     def check_digest(self, cause: Exception | None) -> None:
         found = f"{self._digest.name}:{self._digest.hexdigest()}"
         if found != self._blob.digest:
-            raise DataLoss(f"blob {self._blob.digest} came with digest {found} ({self._taken} bytes)") from cause
+            raise BlobDamaged(f"blob {self._blob.digest} came with digest {found} ({self._taken} bytes)") from cause
 
     def check_diff_id(self) -> None:
         found = f"{self._diff_id.name}:{self._diff_id.hexdigest()}"

@@ -13,6 +13,7 @@ import grpc
 
 from tests import images
 from tests.cri_client import Cri, connect
+from tests.stand.cgroups import cgroups_named
 from tests.stand.daemon import StandDaemon, stand_daemon
 from tests.stand.disk import memory_disk
 from tests.stand.leftovers import clear, find_leftovers
@@ -180,7 +181,16 @@ class Node:
             line.startswith(own)
             or ("docker-registry" in line and line.startswith("process "))
             or line == f"mount {self.state}"
+            or (line.startswith("cgroup ") and line.endswith(f"/{self.mark.word}"))
         )
+
+
+def _remove_root_cgroup(mark: Mark) -> None:
+    """The daemon keeps the root of its pods' cgroups, as /isulad on a node; below it there must be nothing."""
+    for folder in cgroups_named(mark.word):
+        if folder.name == mark.word:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 @contextlib.contextmanager
@@ -203,6 +213,7 @@ def stand_node(kind: str = "node", **keys: Any) -> Iterator[Node]:
             yield node
             if daemon.process is not None:
                 node.clear_pods()
+        _remove_root_cgroup(mark)
         left = find_leftovers(mark, folder_too=False)
         assert not left, left
     finally:

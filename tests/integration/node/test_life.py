@@ -60,7 +60,7 @@ def test_the_main_job(node: Node) -> None:
 
 @pytest.mark.parametrize(
     ("script", "code", "reason"),
-    [("exit 0", 0, "Completed"), ("exit 7", 7, "Error"), ("kill -KILL $$", 137, "Error")],
+    [("exit 0", 0, "Completed"), ("exit 7", 7, "Error"), ("sh -c 'kill -KILL $$'; exit $?", 137, "Error")],
 )
 def test_how_a_container_ended_is_told(node: Node, script: str, code: int, reason: str) -> None:
     container_id = node.run_container(node.run_pod(), "sh", "-c", script)

@@ -1,0 +1,111 @@
+"""Concrete adapters from the configuration; each closing step on the line after its opening."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from isulad_py.config.runtimes import runtime_handlers
+from isulad_py.config.schema import Config
+from isulad_py.config.validate import find_program
+from isulad_py.daemon.failpoint import record_failpoint
+from isulad_py.daemon.lifecycle import Lifecycle
+from isulad_py.host.clock import SystemClock
+from isulad_py.host.facts import read_facts
+from isulad_py.images.adapter import RegistryImages
+from isulad_py.images.options import RegistryOptions
+from isulad_py.model.facts import HostFacts
+from isulad_py.model.handlers import RuntimeHandler
+from isulad_py.network.adapter import CniNetwork
+from isulad_py.runtime.adapter import OciRuntime, Options
+from isulad_py.runtime.cgroup_sampler import CgroupFiles
+from isulad_py.runtime.cgroups import CgroupTree
+from isulad_py.runtime.hostfiles import HostPaths
+from isulad_py.runtime.identity import RootfsIdentities
+from isulad_py.runtime.sandbox import HostEnvironments
+from isulad_py.storage.layers import LayerStore
+from isulad_py.storage.records import SqliteRecords
+from isulad_py.storage.rootfs import OverlayRootFilesystems
+
+Measure = Callable[[str, str], AbstractContextManager[None]]
+"""Times an operation of a room."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapters:
+    clock: SystemClock
+    facts: HostFacts
+    handlers: Mapping[str, RuntimeHandler]
+    records: SqliteRecords
+    layers: LayerStore
+    rootfs: OverlayRootFilesystems
+    source: RegistryImages
+    network: CniNetwork
+    runtime: OciRuntime
+    environments: HostEnvironments
+    sampler: CgroupFiles
+    hostfiles: HostPaths
+    identities: RootfsIdentities
+
+
+async def open_adapters(
+    config: Config, lifecycle: Lifecycle, *, environment: Mapping[str, str], measure: Measure
+) -> Adapters:
+    """Raises whatever keeps the daemon from starting: a damaged database, a full disk."""
+    clock, facts, tasks = SystemClock(), read_facts(), lifecycle.background
+    failpoint = record_failpoint(environment)
+    records = await SqliteRecords.open(Path(config.graph, "isulad.db"), now_ns=clock.now_ns, failpoint=failpoint)
+    lifecycle.on_close("records", records.close)
+    layers = await LayerStore.open(config.graph, tasks=tasks, clock=clock, boot_id=facts.boot_id)
+    rootfs = await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock)
+    source = RegistryImages(layers=layers, options=registry_options(config), clock=clock)
+    lifecycle.on_close("registry connections", source.close)
+    handlers = runtime_handlers(config, find_program)
+    options = Options(state=config.state, monitor=config.monitor, create_seconds=config.start_timeout)
+    runtime = OciRuntime(handlers=handlers, facts=facts, clock=clock, options=options)
+    cgroups = CgroupTree(facts, systemd=config.systemd_cgroup, clock=clock)
+    network = CniNetwork(
+        conf_dir=config.cni_conf_dir,
+        bin_dirs=config.cni_bin_dir,
+        plugin_timeout_seconds=config.cni_plugin_timeout,
+        pod_cidr_path=f"{config.state}/pod-cidr",
+        measure=measure,
+    )
+    await network.reload()
+    lifecycle.essential.start(network.watch(), name="cni-watch")
+    # Once more, so that what these tasks still do finds records and connections open.
+    lifecycle.on_close("background tasks", lifecycle.background.close)
+    return Adapters(
+        clock=clock,
+        facts=facts,
+        handlers=handlers,
+        records=records,
+        layers=layers,
+        rootfs=rootfs,
+        source=source,
+        network=network,
+        runtime=runtime,
+        environments=HostEnvironments(state_dir=config.state, cgroups=cgroups),
+        sampler=CgroupFiles(facts, now_ns=clock.now_ns),
+        hostfiles=HostPaths(),
+        identities=RootfsIdentities(),
+    )
+
+
+def registry_options(config: Config) -> RegistryOptions:
+    """`registry-mirrors` are iSulad's mirrors of docker.io; `registries` has those of any host."""
+    mirrors = {host: entry.mirrors for host, entry in config.registries.items() if entry.mirrors}
+    if config.registry_mirrors:
+        mirrors["docker.io"] = (*config.registry_mirrors, *mirrors.get("docker.io", ()))
+    insecure = [host for host, entry in config.registries.items() if entry.insecure]
+    return RegistryOptions(
+        mirrors=mirrors,
+        insecure_hosts=(*config.insecure_registries, *insecure),
+        skip_verify=config.insecure_skip_verify_enforce,
+        certs_dir=config.certs_dir,
+        ca_files={host: entry.ca_file for host, entry in config.registries.items() if entry.ca_file},
+        proxies=urllib.request.getproxies_environment(),
+    )

@@ -1,0 +1,210 @@
+"""The engine's services over the adapters, leaves first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from isulad_py.config.schema import Config
+from isulad_py.daemon.adapters import Adapters
+from isulad_py.engine.containers import Containers
+from isulad_py.engine.events import Events
+from isulad_py.engine.exec import Exec
+from isulad_py.engine.exits import Exits
+from isulad_py.engine.handlers import Handlers
+from isulad_py.engine.images import Images, PullReport, report_nothing
+from isulad_py.engine.locks import Locks
+from isulad_py.engine.pause import PauseContainers
+from isulad_py.engine.pod_cgroups import PodCgroups
+from isulad_py.engine.pods import Pods
+from isulad_py.engine.queries import Queries
+from isulad_py.engine.readiness import FeatureCache, Readiness
+from isulad_py.engine.recovery import Leftovers, Recovery
+from isulad_py.engine.registry import Registry
+from isulad_py.engine.specs import Specs
+from isulad_py.engine.stats import Stats
+from isulad_py.engine.sweeper import Sweeper
+from isulad_py.ports.tasks import Tasks
+from isulad_py.spec.inputs import Defaults, Ulimit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    registry: Registry
+    queries: Queries
+    pods: Pods
+    containers: Containers
+    exec: Exec
+    images: Images
+    stats: Stats
+    events: Events
+    readiness: Readiness
+    recovery: Recovery
+    leftovers: Leftovers
+    sweeper: Sweeper
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Foundation:
+    """What the services stand on, together."""
+
+    registry: Registry
+    handlers: Handlers
+    features: FeatureCache
+    locks: Locks
+    events: Events
+    exits: Exits
+    images: Images
+    cgroups: PodCgroups
+    specs: Specs
+
+
+def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullReport = report_nothing) -> Services:
+    base = _foundation(config, adapters, tasks, on_pull)
+    containers = _containers(adapters, base, tasks)
+    pods = _pods(config, adapters, base, containers, tasks)
+    queries = Queries(registry=base.registry, runtime=adapters.runtime)
+    return Services(
+        registry=base.registry,
+        queries=queries,
+        pods=pods,
+        containers=containers,
+        exec=Exec(registry=base.registry, runtime=adapters.runtime, specs=base.specs),
+        images=base.images,
+        stats=Stats(queries=queries, sampler=adapters.sampler, rootfs=adapters.rootfs, network=adapters.network),
+        events=base.events,
+        readiness=Readiness(
+            runtime=adapters.runtime,
+            network=adapters.network,
+            handlers=base.handlers,
+            features=base.features,
+            registry=base.registry,
+            facts=adapters.facts,
+            config=msgspec.Raw(effective_config(config)),
+        ),
+        recovery=Recovery(
+            registry=base.registry,
+            images=base.images,
+            containers=containers,
+            pods=pods,
+            exits=base.exits,
+            runtime=adapters.runtime,
+            environments=adapters.environments,
+            clock=adapters.clock,
+            boot_id=adapters.facts.boot_id,
+        ),
+        leftovers=Leftovers(
+            registry=base.registry,
+            runtime=adapters.runtime,
+            environments=adapters.environments,
+            rootfs=adapters.rootfs,
+            network=adapters.network,
+            images=base.images,
+            default_handler=config.default_runtime,
+        ),
+        sweeper=Sweeper(registry=base.registry, containers=containers, pods=pods, clock=adapters.clock),
+    )
+
+
+def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullReport) -> _Foundation:
+    clock, runtime = adapters.clock, adapters.runtime
+    registry = Registry(records=adapters.records)
+    handlers = Handlers(names=adapters.handlers, default=config.default_runtime)
+    features = FeatureCache(runtime=runtime, handlers=handlers)
+    locks = Locks()
+    events = Events(registry=registry, clock=clock)
+    images = Images(
+        records=adapters.records,
+        registry=registry,
+        source=adapters.source,
+        layers=adapters.layers,
+        rootfs=adapters.rootfs,
+        tasks=tasks,
+        clock=clock,
+        sandbox_image=config.pod_sandbox_image,
+        on_pull=on_pull,
+    )
+    cgroups = PodCgroups(
+        environments=adapters.environments, default_parent=config.cgroup_root, systemd=config.systemd_cgroup
+    )
+    specs = Specs(
+        registry=registry,
+        images=images,
+        layers=adapters.layers,
+        runtime=runtime,
+        hostfiles=adapters.hostfiles,
+        identities=adapters.identities,
+        cgroups=cgroups,
+        features=features,
+        facts=adapters.facts,
+        defaults=spec_defaults(config),
+    )
+    return _Foundation(
+        registry=registry,
+        handlers=handlers,
+        features=features,
+        locks=locks,
+        events=events,
+        exits=Exits(registry=registry, runtime=runtime, events=events, locks=locks, tasks=tasks, clock=clock),
+        images=images,
+        cgroups=cgroups,
+        specs=specs,
+    )
+
+
+def _containers(adapters: Adapters, base: _Foundation, tasks: Tasks) -> Containers:
+    return Containers(
+        registry=base.registry,
+        runtime=adapters.runtime,
+        rootfs=adapters.rootfs,
+        images=base.images,
+        specs=base.specs,
+        exits=base.exits,
+        events=base.events,
+        handlers=base.handlers,
+        locks=base.locks,
+        tasks=tasks,
+        clock=adapters.clock,
+        boot_id=adapters.facts.boot_id,
+    )
+
+
+def _pods(config: Config, adapters: Adapters, base: _Foundation, containers: Containers, tasks: Tasks) -> Pods:
+    pause = PauseContainers(
+        images=base.images,
+        rootfs=adapters.rootfs,
+        runtime=adapters.runtime,
+        specs=base.specs,
+        handlers=base.handlers,
+        tasks=tasks,
+        always=config.pod_sandbox_mode == "pause",
+    )
+    return Pods(
+        registry=base.registry,
+        containers=containers,
+        environments=adapters.environments,
+        network=adapters.network,
+        pause=pause,
+        cgroups=base.cgroups,
+        exits=base.exits,
+        events=base.events,
+        handlers=base.handlers,
+        tasks=tasks,
+        clock=adapters.clock,
+        boot_id=adapters.facts.boot_id,
+    )
+
+
+def spec_defaults(config: Config) -> Defaults:
+    """What every container gets that asks for nothing else."""
+    ulimits = tuple(
+        Ulimit(name=limit.name, hard=limit.hard, soft=limit.soft) for limit in config.default_ulimits.values()
+    )
+    return Defaults(ulimits=ulimits, umask=0o022 if config.native_umask == "normal" else 0o027)
+
+
+def effective_config(config: Config) -> bytes:
+    """daemon.json as it is in force; a key is spelt as in the file."""
+    values = msgspec.to_builtins(config)
+    return msgspec.json.encode({name.replace("_", "-"): value for name, value in values.items()})

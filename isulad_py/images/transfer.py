@@ -1,0 +1,189 @@
+"""One layer from a registry into the store: fetched, hashed, inflated and written at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from msgspec import Struct
+
+from isulad_py.host.handover import Handover
+from isulad_py.host.layer_tree import TreeFacts
+from isulad_py.host.tasks import to_the_end
+from isulad_py.images.http import Interrupted, Stalled, check_complete, translated
+from isulad_py.images.manifest import Descriptor
+from isulad_py.images.options import Endpoint, RegistryOptions
+from isulad_py.images.registry import Repository, public_class
+from isulad_py.images.unpack import BlobDamaged, BlobFacts, UnpackLimits, unpack
+from isulad_py.model.errors import EngineError, Unavailable
+from isulad_py.model.ids import ChainId, Digest
+from isulad_py.ports.clock import Clock
+from isulad_py.ports.layers import LayerFacts, LayerIngest
+
+HANDOVER_BYTES: Final = 1024 * 1024
+"""Of each layer between the socket and its thread."""
+PROGRESS_BYTES: Final = 1024 * 1024
+"""A connection that broke after so much was worth its while: it does not count as a try."""
+MAX_THREADS: Final = 64
+"""Layers of all pulls at once; more wait for a thread. Idle ones are given up by nobody, but take little."""
+
+Say = Callable[[int], None]
+"""Told how many bytes of a layer have come."""
+
+
+class LayerPlan(Struct, frozen=True, kw_only=True):
+    descriptor: Descriptor
+    chain_id: ChainId
+    diff_id: Digest
+
+
+class _Decided(Exception):
+    """An error past the endpoints that might be asked next: no other registry would make it better."""
+
+    def __init__(self, error: EngineError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Transfer:
+    def __init__(self, *, layers: LayerIngest, options: RegistryOptions, clock: Clock) -> None:
+        self.options = options
+        self._layers = layers
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="unpack")
+
+    def close(self) -> None:
+        """After all transfers have ended."""
+        self._threads.shutdown(wait=False)
+
+    async def bring(self, repository: Repository, plan: LayerPlan, say: Say) -> LayerFacts:
+        """The layer, sealed in the store. A damaged blob, or one that a mirror lacks, is had from the next endpoint."""
+
+        async def ask(endpoint: Endpoint) -> LayerFacts:
+            staged = await self._layers.stage(plan.chain_id)
+            try:
+                tree = await self._stream(repository, endpoint, plan, staged, say)
+                facts = LayerFacts(
+                    chain_id=plan.chain_id,
+                    diff_id=plan.diff_id,
+                    used_bytes=tree.used_bytes,
+                    inodes=tree.inodes,
+                    implied=tree.implied,
+                )
+                await self._layers.seal(staged, facts)
+            except BaseException:
+                await self._layers.discard(staged)
+                raise
+            return facts
+
+        try:
+            return await repository.each(f"fetch layer {plan.descriptor.digest}", ask)
+        except _Decided as decided:
+            error = decided.error
+            message = f"image {repository.reference}: unpack layer {plan.descriptor.digest}: {error.message}"
+            raise public_class(error)(message) from error
+
+    async def _stream(
+        self, repository: Repository, endpoint: Endpoint, plan: LayerPlan, staged: str, say: Say
+    ) -> TreeFacts:
+        handover = Handover(HANDOVER_BYTES)
+        blob = BlobFacts(digest=Digest(plan.descriptor.digest), size=plan.descriptor.size, diff_id=plan.diff_id)
+        loop = asyncio.get_running_loop()
+        worker = loop.run_in_executor(self._threads, _consume, handover, blob, staged, self.options.limits)
+        try:
+            await self._feed(repository, endpoint, plan.descriptor, handover, say)
+            handover.end()
+            return await asyncio.shield(worker)
+        except BlobDamaged:
+            raise
+        except BaseException as error:
+            handover.abort()
+            await to_the_end(_settle(worker), name="end of an unpacking thread")
+            if isinstance(error, EngineError) and worker.exception() is error:
+                raise _Decided(error) from error
+            raise
+
+    async def _feed(
+        self, repository: Repository, endpoint: Endpoint, blob: Descriptor, handover: Handover, say: Say
+    ) -> None:
+        """The whole blob, in as many connections as it takes. Returns early where the consumer has given up."""
+        offset = fruitless = 0
+        while True:
+            begun = offset
+            try:
+                async with contextlib.aclosing(self._chunks(repository, endpoint, blob, offset)) as chunks:
+                    async for chunk in chunks:
+                        offset += len(chunk)
+                        if not await handover.put(chunk):
+                            return
+                        say(offset)
+            except Interrupted:
+                fruitless = 0 if offset - begun >= PROGRESS_BYTES else fruitless + 1
+                if fruitless >= self.options.tries:
+                    raise
+            else:
+                return
+            await self._clock.sleep(self.options.backoff_seconds * 2 ** (max(fruitless, 1) - 1))
+
+    async def _chunks(
+        self, repository: Repository, endpoint: Endpoint, blob: Descriptor, offset: int
+    ) -> AsyncGenerator[bytes, None]:
+        """From `offset` on, in one connection."""
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        async with repository.open(endpoint, f"blobs/{blob.digest}", headers=headers) as response:
+            skip = 0
+            if response.status == 206:
+                told = response.headers.get("Content-Range", "")
+                if not offset or not told.startswith(f"bytes {offset}-"):
+                    raise Unavailable(f"asked for bytes from {offset}, got {told[:100]!r}")
+            else:
+                check_complete(response, blob.size, f"blob {blob.digest}")
+                skip, offset = offset, 0  # the registry knows no ranges: what is there already goes by
+            gauge = _Gauge(self.options, self._clock)
+            while chunk := await gauge.read(response.content.readany):
+                offset += len(chunk)
+                if skip >= len(chunk):
+                    skip -= len(chunk)
+                    continue
+                yield chunk[skip:] if skip else chunk
+                skip = 0
+        if offset < blob.size:
+            raise Interrupted(f"the blob ends after {offset} of {blob.size} bytes")
+
+
+class _Gauge:
+    """Notices a connection that only drips. Time in which we did not want more does not count."""
+
+    def __init__(self, options: RegistryOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._waited = 0.0
+        self._got = 0
+
+    async def read(self, read: Callable[[], Awaitable[bytes]]) -> bytes:
+        begun = self._clock.monotonic()
+        with translated(self._options):
+            chunk = await read()
+        self._waited += self._clock.monotonic() - begun
+        self._got += len(chunk)
+        if self._waited >= self._options.stall_seconds:
+            if self._got < self._options.stall_bytes and chunk:
+                raise Stalled(f"stalled: {self._got} bytes in {self._waited:.0f} s")
+            self._waited, self._got = 0.0, 0
+        return chunk
+
+
+def _consume(handover: Handover, blob: BlobFacts, directory: str, limits: UnpackLimits) -> TreeFacts:
+    """In its thread."""
+    try:
+        return unpack(handover, blob, directory, limits)
+    finally:
+        handover.give_up()
+
+
+async def _settle(worker: asyncio.Future[TreeFacts]) -> None:
+    """Until the thread has let go of the directory, whatever it says."""
+    await asyncio.wait({worker})

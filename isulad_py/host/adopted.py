@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Final
 
 from isulad_py.host import libc, pidfd
@@ -18,6 +19,9 @@ from isulad_py.host.failures import translated
 from isulad_py.model.errors import HostFailure
 
 SWEEP_SECONDS: Final = 30.0
+
+_awaited: set[int] = set()
+"""Numbers of the adopted that somebody awaits."""
 
 
 def accept_orphans() -> None:
@@ -41,12 +45,14 @@ class Adopted:
         except ChildProcessError as error:
             os.close(self._pidfd)
             raise HostFailure(f"adopt process {pid}: it is not a child of this daemon") from error
+        _awaited.add(pid)
         self._loop.add_reader(self._pidfd, self._on_end)
 
     def _on_end(self) -> None:
         self._loop.remove_reader(self._pidfd)
         code = _reap(self._pidfd)
         os.close(self._pidfd)
+        _awaited.discard(self.pid)
         if not self._ended.done():
             self._ended.set_result(code)
 
@@ -73,6 +79,23 @@ def _reap(fd: int) -> int:
     if result is None:
         return -signal.SIGKILL
     return result.si_status if result.si_code == os.CLD_EXITED else -result.si_status
+
+
+def reap_foreign(spare: Collection[int]) -> None:
+    """Reaps, at once, the zombies among our children that lived in another PID namespace, but for those that are
+    awaited and those in `spare`: until then that namespace, and its first process, cannot end (pid_namespaces(7))."""
+    for pid in pidfd.children(os.getpid()):
+        if pid not in _awaited and pid not in spare and (started := pidfd.zombie_since(pid)) and _is_foreign(pid):
+            pidfd.reap(pid, started)
+
+
+def _is_foreign(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_bytes()
+    except OSError:
+        return False
+    numbers = next((line.split()[1:] for line in status.splitlines() if line.startswith(b"NSpid:")), [])
+    return len(numbers) > 1
 
 
 class Strays:

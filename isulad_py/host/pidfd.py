@@ -17,6 +17,7 @@ from typing import Final
 from isulad_py.host.failures import translate
 
 _STATE: Final = 0
+_SESSION: Final = 3
 _START_TIME: Final = 19
 """Positions in /proc/<pid>/stat behind the command's name, which may itself hold blanks and brackets."""
 
@@ -35,6 +36,12 @@ def zombie_since(pid: int) -> int:
     """Start time of a process that has ended and is not reaped; 0 for any other."""
     fields = _stat(pid)
     return int(fields[_START_TIME]) if fields and fields[_STATE] in _ENDED else 0
+
+
+def session(pid: int) -> int:
+    """Number of the process that leads its session; 0 where there is none."""
+    fields = _stat(pid)
+    return int(fields[_SESSION]) if fields else 0
 
 
 def _stat(pid: int) -> list[bytes]:

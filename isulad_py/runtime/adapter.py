@@ -9,14 +9,21 @@ from functools import partial
 from typing import Final
 
 import structlog
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from isulad_py.host import blocking, pidfd
 from isulad_py.host.failures import translated
 from isulad_py.host.files import ensure_dir
 from isulad_py.host.tasks import to_the_end
 from isulad_py.model.container import ExitFact, Processes
-from isulad_py.model.errors import AlreadyExists, DeadlineExceeded, EngineError, HostFailure, NotFound
+from isulad_py.model.errors import (
+    AlreadyExists,
+    DeadlineExceeded,
+    EngineError,
+    FailedPrecondition,
+    HostFailure,
+    NotFound,
+)
 from isulad_py.model.facts import HostFacts
 from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.model.ids import ContainerId
@@ -105,7 +112,15 @@ class OciRuntime:
         groups = self._monitor_groups(launch)
         pid = await monitor.start(argv, bundle=bundle, place=partial(self._place, launch, groups))
         own = tuple(groups) if self._facts.cgroup_version == 2 else ()
-        seen = Launched(handler=launch.handler, family=family, monitor_cgroups=own, log_path=launch.log_path)
+        seen = Launched(
+            handler=launch.handler,
+            family=family,
+            monitor_cgroups=own,
+            log_path=launch.log_path,
+            terminal=launch.terminal,
+            stdin=launch.stdin,
+            stdin_once=launch.stdin_once,
+        )
         return await to_the_end(blocking.run(self._take_stock, launch.id, pid, seen), name="record a launch")
 
     def _take_stock(self, container_id: ContainerId, pid: int, seen: Launched) -> Processes:
@@ -118,15 +133,8 @@ class OciRuntime:
         )
         if not (processes.pid_started and processes.monitor_started):
             raise HostFailure("create: the container's first process, or its monitor, ended at once")
-        launched = Launched(
-            handler=seen.handler,
-            family=seen.family,
-            processes=processes,
-            cgroups=members.read_membership(pid, self._facts.cgroup_mounts),
-            monitor_cgroups=seen.monitor_cgroups,
-            log_path=seen.log_path,
-        )
-        self._bundles.write_record(container_id, launched)
+        cgroups = members.read_membership(pid, self._facts.cgroup_mounts)
+        self._bundles.write_record(container_id, structs.replace(seen, processes=processes, cgroups=cgroups))
         return processes
 
     def _monitor_groups(self, launch: Launch) -> list[str]:
@@ -159,17 +167,21 @@ class OciRuntime:
             note_failure(error, cleanup)
 
     async def start(self, container_id: ContainerId, handler: str) -> None:
-        await self._command(container_id, handler, "start")
+        await self._move(container_id, handler, "start", "created")
 
     async def pause(self, container_id: ContainerId, handler: str) -> None:
-        await self._command(container_id, handler, "pause")
+        await self._move(container_id, handler, "pause", "running")
 
     async def resume(self, container_id: ContainerId, handler: str) -> None:
-        await self._command(container_id, handler, "resume")
+        await self._move(container_id, handler, "resume", "paused")
 
-    async def _command(self, container_id: ContainerId, handler: str, word: str) -> None:
+    async def _move(self, container_id: ContainerId, handler: str, command: str, needed: str) -> None:
+        """Asks first: runtimes differ in what they refuse."""
         await blocking.run(self._bundles.record, container_id)
-        await self._programs.call(Call(handler=handler, words=(word, container_id), step=word))
+        state = await blocking.run(self._read_state, container_id, handler)
+        if state not in {"", needed}:
+            raise FailedPrecondition(f"{command}: container {container_id} is {state}, not {needed}")
+        await self._programs.call(Call(handler=handler, words=(command, container_id), step=command))
 
     async def kill(self, container_id: ContainerId, handler: str, signal: int, *, everyone: bool = False) -> None:
         await self._endings.kill(container_id, handler, signal, everyone=everyone)

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import fcntl
 import os
+import select
 import struct
 import termios
 import weakref
@@ -59,6 +60,8 @@ class Control:
     async def _until_read(self, fd: int) -> None:
         deadline = self._clock.monotonic() + ANSWER_SECONDS
         while _unread(fd):
+            if _deserted(fd):
+                raise FailedPrecondition("the container's monitor has ended")
             if self._clock.monotonic() > deadline:
                 raise DeadlineExceeded("the monitor does not read its control fifo")
             await self._clock.sleep(POLL_SECONDS)
@@ -78,6 +81,13 @@ def _open(fifo: str) -> int:
 def _unread(fd: int) -> int:
     size: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
     return size
+
+
+def _deserted(fd: int) -> bool:
+    """Whether nobody reads the fifo any more."""
+    poll = select.poll()
+    poll.register(fd, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def _holds(pid: int, path: str) -> bool:

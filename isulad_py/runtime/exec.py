@@ -61,6 +61,8 @@ class Running:
         self._command = self._adopt()
         if self._command is None:
             raise HostFailure(f"exec {self._name}: the runtime left without naming a process")
+        if self._group is not None and not self._group.argument:
+            await blocking.run(self._group.take_in, self._command.pid)
         return await self._command.wait()
 
     def failure(self, done: process.Completed) -> EngineError:
@@ -124,6 +126,8 @@ class Execs:
         self._bundles = bundles
         self._layout = layout
         self._strays = adopted.Strays(monotonic=clock.monotonic)
+        self._pid_files: set[str] = set()
+        """Of the execs that are under way."""
 
     async def run(self, command: ExecCommand) -> ExecResult:
         """The command's output and exit code, 128+n where a signal ended it.
@@ -139,18 +143,23 @@ class Execs:
                         code = await ready.running.outcome(started.child)
                         await started.drain()
                 except TimeoutError as error:
-                    await to_the_end(ready.running.end(started.child), name="end an exec")
+                    await to_the_end(self.end(ready, started.child), name="end an exec")
                     late = f"exec {_name(command.process)}: no end within {command.timeout_seconds:g} s; killed"
                     raise DeadlineExceeded(late) from error
                 except BaseException:
-                    await to_the_end(ready.running.end(started.child), name="end an exec")
+                    await to_the_end(self.end(ready, started.child), name="end an exec")
                     raise
                 done = started.completed(start.argv, started.child.returncode or 0)
                 if code is None:
-                    await to_the_end(ready.running.end(started.child), name="end an exec")
+                    await to_the_end(self.end(ready, started.child), name="end an exec")
                     raise ready.running.failure(done)
         self._strays.sweep()
         return ExecResult(exit_code=code if code >= 0 else 128 - code, stdout=done.stdout, stderr=done.stderr)
+
+    async def end(self, ready: Prepared, runtime: process.Child) -> None:
+        """Ends what was started; to be awaited however often the caller is cancelled."""
+        await ready.running.end(runtime)
+        await blocking.run(self._reap_unnamed)
 
     @contextlib.asynccontextmanager
     async def prepared(
@@ -160,11 +169,9 @@ class Execs:
 
         `options` are more of the runtime's `exec` (a console socket, say).
         """
-        launched = await blocking.run(self._bundles.record, container_id)
         adopted.accept_orphans()
-        name = f"exec-{secrets.token_hex(6)}"
-        pid_file = self._layout.exec_pid_file(container_id, name)
-        group = members.ExecGroup.below(launched.cgroups, launched.family, name)
+        place = _Place(self._bundles, self._layout, container_id)
+        self._pid_files.add(place.pid_file)
         with contextlib.ExitStack() as stack:
             with translated("prepare exec"):
                 process_fd = _memory_file(stack, document)
@@ -172,27 +179,49 @@ class Execs:
             path = self._programs.path(handler)
             global_args = self._programs.global_args(handler, _opened(log_fd))
             try:
-                if group is not None and not await to_the_end(blocking.run(group.make), name="make an exec's cgroup"):
-                    group = None
+                group = await to_the_end(blocking.run(place.make), name="prepare an exec")
                 words = runc.exec_args(
                     container_id,
                     process=_opened(process_fd),
-                    pid_file=pid_file,
-                    options=("--cgroup", group.argument, *options) if group else options,
+                    pid_file=place.pid_file,
+                    options=("--cgroup", group.argument, *options) if group and group.argument else options,
                 )
                 yield Prepared(
                     argv=(path, *global_args, *words),
                     pass_fds=(process_fd, log_fd),
-                    running=Running(name=_name(document), log_fd=log_fd, pid_file=pid_file, group=group),
+                    running=Running(name=_name(document), log_fd=log_fd, pid_file=place.pid_file, group=group),
                 )
             finally:
-                await to_the_end(blocking.run(_clear, group, pid_file), name="clear an exec")
+                await to_the_end(blocking.run(place.clear), name="clear an exec")
+                self._pid_files.discard(place.pid_file)
+
+    def _reap_unnamed(self) -> None:
+        """What a runtime that failed has left: a command's number is in the file before the command is ours."""
+        adopted.reap_foreign({read_number(path) for path in self._pid_files})
 
 
-def _clear(group: members.ExecGroup | None, pid_file: str) -> None:
-    files.remove_file(pid_file)
-    if group is not None:
-        group.dissolve()
+class _Place:
+    """What an exec has on this host beside its processes."""
+
+    def __init__(self, bundles: Bundles, layout: Layout, container_id: ContainerId) -> None:
+        self._bundles = bundles
+        self._id = container_id
+        self._name = f"exec-{secrets.token_hex(6)}"
+        self._group: members.ExecGroup | None = None
+        self.pid_file = layout.exec_pid_file(container_id, self._name)
+
+    def make(self) -> members.ExecGroup | None:
+        """Raises NotFound where there is no such container."""
+        launched = self._bundles.record(self._id)
+        group = members.ExecGroup.below(launched.cgroups, launched.family, self._name)
+        if group is not None and group.make():
+            self._group = group
+        return self._group
+
+    def clear(self) -> None:
+        files.remove_file(self.pid_file)
+        if self._group is not None:
+            self._group.dissolve()
 
 
 def _memory_file(stack: contextlib.ExitStack, data: bytes) -> int:

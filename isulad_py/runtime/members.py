@@ -133,21 +133,37 @@ class ExecGroup:
     own, has no other trace of its origin. It costs 0.1 ms, and a process cannot leave it by itself.
     """
 
-    def __init__(self, parent: str, controller: str, name: str) -> None:
+    def __init__(self, parent: str, name: str, argument: str) -> None:
         self._parent = parent
         self._path = f"{parent}/{name}"
-        self.argument = f"{controller}:{name}" if controller else name
-        """For the runtime's `exec --cgroup`."""
+        self.argument = argument
+        """For the runtime's `exec --cgroup`; empty where it cannot be asked, and `take_in` has to do."""
 
     @classmethod
     def below(cls, cgroups: Mapping[str, str], family: str, name: str) -> ExecGroup | None:
-        """None where the runtime could not enter it. On v1, where it is one controller's only, crun is not asked: 1.8.1
+        """None where there is no place for one. On v1, where it is of one controller only, crun is not asked: 1.8.1
         puts the process into the root cgroup."""
         if "freezer" in cgroups:
-            return cls(cgroups["freezer"], "freezer", name) if family == "runc" else None
-        if UNIFIED in cgroups and len(cgroups) == 1 and family in {"runc", "crun"}:
-            return cls(cgroups[UNIFIED], "", name)
+            return cls(cgroups["freezer"], name, f"freezer:{name}" if family == "runc" else "")
+        if UNIFIED in cgroups and len(cgroups) == 1:
+            return cls(cgroups[UNIFIED], name, name if family in {"runc", "crun"} else "")
         return None
+
+    def take_in(self, pid: int) -> None:
+        """Moves a command, all below it and all of its session in, a moment after its start: only what has left both
+        by then stays outside."""
+        inside: set[int] = set()
+        leader = pidfd.session(pid)
+        shared = leader == pidfd.session(os.getpid())
+        while pidfd.start_time(pid):
+            others = () if shared else processes(self._parent)
+            session = {other for other in others if pidfd.session(other) == leader}
+            fresh = {pid, *pidfd.descendants(pid), *session} - inside
+            if not fresh:
+                return
+            for process in fresh:
+                _write(self._path, "cgroup.procs", str(process))
+            inside |= fresh
 
     def make(self) -> bool:
         """False where the kernel refuses: then the command runs without."""

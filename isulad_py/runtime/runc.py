@@ -89,6 +89,7 @@ _STATE: Final = re.compile(
     r"|cannot start an already running container|cannot start a container that has stopped"
     r"|that is not stopped|container not (?:running|paused)"
     r"|container `[^`]*` is (?:paused|not in|not running)"
+    r"|cannot open `[^`]*/exec\.fifo`"
 )
 
 

@@ -55,6 +55,28 @@ def test_a_stray_is_reaped_at_the_second_sweep_and_no_sooner() -> None:
     assert not pidfd.zombie_since(pid)
 
 
+def test_zombies_of_this_pid_namespace_are_left_to_the_sweep() -> None:
+    pid = orphan("exit 0")
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    adopted.reap_foreign(set())
+    assert pidfd.zombie_since(pid)
+    pidfd.reap(pid, pidfd.zombie_since(pid))
+    assert not pidfd.zombie_since(pid)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("spared", [False, True])
+def test_a_zombie_of_another_pid_namespace_is_reaped_unless_spared(*, spared: bool) -> None:
+    adopted.accept_orphans()
+    before = set(pidfd.children(os.getpid()))
+    subprocess.run(["unshare", "--pid", "sh", "-c", "true >/dev/null &"], check=True)
+    (pid,) = set(pidfd.children(os.getpid())) - before
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    adopted.reap_foreign({pid} if spared else set())
+    assert bool(pidfd.zombie_since(pid)) is spared
+    pidfd.reap(pid, pidfd.zombie_since(pid))
+
+
 async def test_the_wait_for_an_orphan_reaps_it() -> None:
     pid = orphan("exec sleep 1000")
     started = pidfd.start_time(pid)

@@ -34,6 +34,11 @@ def test_a_running_process_has_a_start_time_and_is_alive(sleeper: subprocess.Pop
     assert not pidfd.alive(sleeper.pid, started + 1)
 
 
+def test_sessions(sleeper: subprocess.Popen[bytes]) -> None:
+    assert pidfd.session(sleeper.pid) == os.getsid(0)
+    assert pidfd.session(2**22 + 1) == 0
+
+
 def test_nothing_is_no_process() -> None:
     assert pidfd.start_time(0) == 0
     assert not pidfd.alive(0, 0)

@@ -64,6 +64,17 @@ async def test_a_monitor_that_does_not_read(fifo: str, reader: int) -> None:
         await sending
 
 
+async def test_a_monitor_that_ends_without_reading(fifo: str) -> None:
+    clock = FakeClock()
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    sending = asyncio.ensure_future(Control(clock=clock).resize(fifo, width=80, height=24))
+    await settle()
+    os.close(reader)
+    clock.advance(0.01)
+    with pytest.raises(FailedPrecondition, match="monitor has ended"):
+        await sending
+
+
 async def test_a_monitor_that_has_ended(fifo: str) -> None:
     with pytest.raises(FailedPrecondition, match="monitor has ended"):
         await Control(clock=FakeClock()).resize(fifo, width=80, height=24)

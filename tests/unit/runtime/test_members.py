@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -129,10 +130,10 @@ V1 = {"freezer": "/f/c", "memory": "/m/c", "unified": "/u/c"}
     ("cgroups", "family", "argument"),
     [
         (V1, "runc", "freezer:x"),
-        (V1, "crun", None),
+        (V1, "crun", ""),
         ({"unified": "/u/c"}, "runc", "x"),
         ({"unified": "/u/c"}, "crun", "x"),
-        ({"unified": "/u/c"}, "runsc", None),
+        ({"unified": "/u/c"}, "runsc", ""),
         ({"memory": "/m/c", "unified": "/u/c"}, "runc", None),
         ({}, "runc", None),
     ],
@@ -154,6 +155,23 @@ def test_the_cgroup_of_an_exec_is_made_and_dissolved(tmp_path: Path) -> None:
     nowhere = members.ExecGroup.below({"freezer": str(tmp_path / "gone")}, "runc", "x")
     assert nowhere is not None
     assert not nowhere.make()
+
+
+def test_a_command_is_taken_in_with_its_children(tmp_path: Path) -> None:
+    group = members.ExecGroup.below({"freezer": str(tmp_path)}, "crun", "x")
+    assert group is not None
+    group.make()
+    group.take_in(2**22 + 1)
+    assert not (tmp_path / "x/cgroup.procs").exists()
+    with subprocess.Popen(["sh", "-c", "sleep 1000 & wait"]) as shell:
+        while not pidfd.descendants(shell.pid):
+            os.sched_yield()
+        group.take_in(shell.pid)
+        taken = (tmp_path / "x/cgroup.procs").read_text()
+        below = pidfd.descendants(shell.pid)
+        assert taken in {str(pid) for pid in (shell.pid, *below)}
+        for pid in (*below, shell.pid):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_what_still_runs_goes_back_to_the_containers_cgroup(tmp_path: Path) -> None:

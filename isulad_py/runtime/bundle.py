@@ -41,6 +41,9 @@ class Launched(Struct, frozen=True, kw_only=True, omit_defaults=True):
     monitor_cgroups: tuple[str, ...] = ()
     """Made for the monitor alone."""
     log_path: str = ""
+    terminal: bool = False
+    stdin: bool = False
+    stdin_once: bool = False
 
 
 class Exit(Struct, frozen=True, kw_only=True):

@@ -11,17 +11,17 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from isulad_py.host.collected import CHUNK_BYTES, Collected, collected
 from isulad_py.host.tasks import to_the_end
 from isulad_py.model.errors import DeadlineExceeded, HostFailure, Unavailable
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-CHUNK_BYTES: Final = 256 * 1024
 DEFAULT_LIMIT_BYTES: Final = 1024 * 1024
 
 
@@ -150,51 +150,6 @@ def start(
         raise
 
 
-class _Reader:
-    """Collects one pipe up to a limit, then reads and drops."""
-
-    def __init__(self, fd: int, limit_bytes: int) -> None:
-        os.set_blocking(fd, False)
-        self._fd = fd
-        self._limit = limit_bytes
-        self._parts: list[bytes] = []
-        self._size = 0
-        self.truncated = False
-        self._loop = asyncio.get_running_loop()
-        self.done: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(fd, self._on_ready)
-
-    def _on_ready(self) -> None:
-        try:
-            data = os.read(self._fd, CHUNK_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self.close()
-            return
-        room = self._limit - self._size
-        if len(data) > room:
-            self.truncated = True
-            data = data[:room]
-        if data:
-            self._parts.append(data)
-            self._size += len(data)
-
-    def value(self) -> bytes:
-        return b"".join(self._parts)
-
-    def close(self) -> None:
-        """Idempotent."""
-        if self._fd >= 0:
-            self._loop.remove_reader(self._fd)
-            os.close(self._fd)
-            self._fd = -1
-        if not self.done.done():
-            self.done.set_result(None)
-
-
 class _Writer:
     """Feeds one pipe from a buffer and closes it; a reader that goes away is not an error."""
 
@@ -223,77 +178,47 @@ class _Writer:
             self._fd = -1
 
 
-class Piped:
-    """A program on pipes of its own: what it says is collected up to the limit."""
-
-    def __init__(self, child: Child, out: _Reader, err: _Reader) -> None:
-        self.child = child
-        self._out = out
-        self._err = err
-
-    async def drain(self) -> None:
-        """Waits for the end of both outputs, but not for a grandchild that keeps them open (a daemonised one would)."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(1.0):
-                await asyncio.gather(self._out.done, self._err.done)
-
-    def completed(self, argv: tuple[str, ...], returncode: int) -> Completed:
-        return Completed(
-            argv=argv,
-            returncode=returncode,
-            stdout=self._out.value(),
-            stderr=self._err.value(),
-            truncated=self._out.truncated or self._err.truncated,
-        )
-
-
 async def run(command: Command) -> Completed:
     """Runs a program to its end and returns its output.
 
     Raises HostFailure when it cannot be started and DeadlineExceeded when its time is over; then, and when the caller
     is cancelled, it has been terminated, killed if need be, and reaped before this returns. A non-zero exit is a value.
     """
-    with piped(command) as started:
-        child = started.child
+    with collected(command.limit_bytes) as output, contextlib.ExitStack() as stack:
+        child = _start(command, output, stack)
         try:
             async with asyncio.timeout(command.timeout_seconds):
                 code = await child.wait()
-                await started.drain()
+                await output.drain()
         except TimeoutError as error:
             await to_the_end(child.end(command.grace_seconds), name=f"end {child.pid}")
             raise DeadlineExceeded(f"{command.argv[0]}: no end within {command.timeout_seconds} s") from error
         except BaseException:
             await to_the_end(child.end(command.grace_seconds), name=f"end {child.pid}")
             raise
-        return started.completed(command.argv, code)
+        return Completed(
+            argv=command.argv,
+            returncode=code,
+            stdout=output.stdout(),
+            stderr=output.stderr(),
+            truncated=output.truncated,
+        )
 
 
-@contextlib.contextmanager
-def piped(command: Command) -> Iterator[Piped]:
-    """Starts a program that the caller awaits and ends himself; `timeout_seconds` and `grace_seconds` are his, too.
-    At the end our ends of the pipes are closed, the program's are as soon as it has them."""
-    with contextlib.ExitStack() as stack, contextlib.ExitStack() as childs:
-        out_read, out_write = os.pipe()
-        out = _Reader(out_read, command.limit_bytes)
-        stack.callback(out.close)
-        childs.callback(os.close, out_write)
-        err_read, err_write = os.pipe()
-        err = _Reader(err_read, command.limit_bytes)
-        stack.callback(err.close)
-        childs.callback(os.close, err_write)
-        stdin = subprocess.DEVNULL
+def _start(command: Command, output: Collected, stack: contextlib.ExitStack) -> Child:
+    """Our end of its stdin is closed by `stack` at the latest."""
+    stdin = subprocess.DEVNULL
+    with contextlib.ExitStack() as given:
+        given.callback(output.release)
         if command.stdin is not None:
-            stdin, in_write = os.pipe()
-            childs.callback(os.close, stdin)
-            writer = _Writer(in_write, command.stdin)
-            stack.callback(writer.close)
-        child = start(
+            stdin, ours = os.pipe()
+            given.callback(os.close, stdin)
+            stack.callback(_Writer(ours, command.stdin).close)
+        return start(
             command.argv,
-            stdio=(stdin, out_write, err_write),
+            stdio=(stdin, *output.fds),
             env=command.env,
             cwd=command.cwd,
             pass_fds=command.pass_fds,
             new_session=command.new_session,
         )
-        childs.close()
-        yield Piped(child, out, err)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import posixpath
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import structlog
 from msgspec import Struct, structs
 
 from isulad_py.host import blocking, pidfd
-from isulad_py.host.failures import translated
-from isulad_py.host.files import ensure_dir
 from isulad_py.host.tasks import to_the_end
 from isulad_py.model.container import ExitFact, Processes
 from isulad_py.model.errors import (
@@ -32,9 +32,10 @@ from isulad_py.ports.clock import Clock
 from isulad_py.ports.runtime import ExecCommand, ExecResult, HandlerFeatures, Launch
 from isulad_py.runtime import members, monitor, runc
 from isulad_py.runtime.bundle import Bundles, Launched, read_number
+from isulad_py.runtime.command import Commands
 from isulad_py.runtime.control import Control
 from isulad_py.runtime.ending import DIRECT, Endings, note_failure
-from isulad_py.runtime.exec import Execs
+from isulad_py.runtime.exec import exec_sync
 from isulad_py.runtime.layout import Layout
 from isulad_py.runtime.programs import Call, Programs
 from isulad_py.runtime.resources import update_document
@@ -78,7 +79,7 @@ class OciRuntime:
             cgroup_mounts=facts.cgroup_mounts,
             clock=clock,
         )
-        self._execs = Execs(programs=self._programs, bundles=self._bundles, layout=self._layout, clock=clock)
+        self._commands = Commands(programs=self._programs, bundles=self._bundles, layout=self._layout, clock=clock)
         self._control = Control(clock=clock)
 
     async def create(self, launch: Launch) -> Processes:
@@ -156,8 +157,8 @@ class OciRuntime:
     def _join(self, groups: list[str], pid: int) -> list[OSError]:
         if self._facts.cgroup_version == 2:
             for group in groups:
-                with translated("make the monitor's cgroup"):
-                    ensure_dir(group)
+                with contextlib.suppress(OSError):
+                    Path(group).mkdir()  # not its parents: the pod's cgroup is not ours to make
         return [error for error in members.join(pid, groups) if not isinstance(error, FileNotFoundError)]
 
     async def _undo_create(self, launch: Launch, error: BaseException) -> None:
@@ -222,7 +223,7 @@ class OciRuntime:
             return ""
 
     async def exec_sync(self, command: ExecCommand) -> ExecResult:
-        return await self._execs.run(command)
+        return await exec_sync(self._commands, command)
 
     async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> None:
         launched = await blocking.run(self._bundles.record, container_id)

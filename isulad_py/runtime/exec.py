@@ -1,251 +1,39 @@
-"""Commands in running containers, by the runtime's `exec --detach` and without a monitor: they end with their caller.
-
-The runtime leaves once the command runs. The command writes to the caller's pipes itself and becomes this daemon's
-child (see `host.adopted`): its exit code is known although something it left behind keeps the pipes open, for which a
-runtime that stays waits (runc copies the output). The process document and the runtime's log are memory files, opened
-through /proc/self/fd: the document need not be written to disk, and the log keeps out of the command's stderr.
-"""
+"""ExecSync: a command's output and exit code (see `command` for its start and end)."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import secrets
-import signal
-from collections.abc import AsyncIterator
+import subprocess
 from typing import Final
 
-import msgspec
-import structlog
-from msgspec import Struct
-
-from isulad_py.host import adopted, blocking, files, pidfd, process
-from isulad_py.host.failures import translated
-from isulad_py.host.tasks import to_the_end
-from isulad_py.model.errors import DeadlineExceeded, EngineError, HostFailure
-from isulad_py.model.ids import ContainerId
-from isulad_py.ports.clock import Clock
+from isulad_py.host.collected import collected
+from isulad_py.model.errors import DeadlineExceeded
 from isulad_py.ports.runtime import ExecCommand, ExecResult
-from isulad_py.runtime import members, runc
-from isulad_py.runtime.bundle import Bundles, read_number
-from isulad_py.runtime.layout import Layout
-from isulad_py.runtime.programs import Programs
-
-log = structlog.get_logger(__name__)
+from isulad_py.runtime.command import Commands, Order, Stdio, name_of
 
 OUTPUT_LIMIT: Final = 16 * 1024 * 1024
 """Of each stream (CRI, ExecSync, as containerd and CRI-O have it)."""
-LOG_LIMIT: Final = 64 * 1024
-END_ROUNDS: Final = 150
-PATIENT_ROUNDS: Final = 100
-"""How often the runtime is left to reap a command that it has just begun, and to end by itself."""
-ROUND_SECONDS: Final = 0.02
 
 
-class Running:
-    """One exec from its start to its end, on whatever stdio it was started with."""
+async def exec_sync(commands: Commands, command: ExecCommand) -> ExecResult:
+    """The command's output and exit code, 128+n where a signal ended it.
 
-    def __init__(self, *, name: str, log_fd: int, pid_file: str, group: members.ExecGroup | None) -> None:
-        self._name = name
-        self._log_fd = log_fd
-        self._pid_file = pid_file
-        self._group = group
-        self._command: adopted.Adopted | None = None
-        self._killed: dict[int, int] = {}
+    Raises what the runtime says where the command cannot be run, DeadlineExceeded when its time is over and its
+    processes have ended.
+    """
+    with collected(OUTPUT_LIMIT) as output:
 
-    async def outcome(self, runtime: process.Child) -> int | None:
-        """The command's exit status, negative for a signal; None where the runtime has failed."""
-        if await runtime.wait():
-            return None
-        self._command = self._adopt()
-        if self._command is None:
-            raise HostFailure(f"exec {self._name}: the runtime left without naming a process")
-        if self._group is not None and not self._group.argument:
-            await blocking.run(self._group.take_in, self._command.pid)
-        return await self._command.wait()
+        async def words() -> bytes:
+            await output.drain()
+            return output.stderr()
 
-    def failure(self, done: process.Completed) -> EngineError:
-        """What the runtime says, in its log or else on stderr, why it has failed."""
-        said = os.pread(self._log_fd, LOG_LIMIT, 0) or done.stderr
-        words = runc.error_of(said) or f"the runtime exited with {done.returncode}"
-        return runc.failure(f"exec {self._name}", words)
-
-    def _adopt(self) -> adopted.Adopted | None:
-        """The command, once the runtime has left it to us."""
-        pid = read_number(self._pid_file)
-        return adopted.Adopted(pid) if pid else None
-
-    async def end(self, runtime: process.Child) -> None:
-        """Ends the whole tree: the command, all that it started, and the runtime where that is still there."""
-        for turn in range(END_ROUNDS):
-            if self._command is None and runtime.returncode is not None:
-                with contextlib.suppress(HostFailure):
-                    self._command = self._adopt()
-            awaited = [child for child in (runtime, self._command) if child and child.returncode is None]
-            left = await blocking.run(self._kill_tree, [child.pid for child in awaited])
-            if not awaited and not left:
-                return
-            if self._command is not None:
-                self._command.signal(signal.SIGKILL)
-            if not left or turn > PATIENT_ROUNDS:
-                runtime.signal(signal.SIGKILL)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ROUND_SECONDS):
-                    await asyncio.gather(*(child.wait() for child in awaited))
-        log.warning("processes of an exec still run after SIGKILL", exec=self._name)
-
-    def _kill_tree(self, roots: list[int]) -> int:
-        """How many there were below the roots and in the group; those that are dead but not reaped count.
-
-        What is left to us is reaped: a zombie keeps its PID namespace, and the container's first process with it.
-        """
-        killed = self._group.kill() if self._group else {}
-        for root in roots:
-            below = pidfd.stop_descendants(root)
-            for pid, started in below.items():
-                pidfd.send(pid, started, signal.SIGKILL)
-            killed |= below
-        self._killed |= {pid: started for pid, started in killed.items() if started}
-        for pid, started in self._killed.items():
-            pidfd.reap(pid, started)
-        return len(killed)
-
-
-class Prepared(Struct, frozen=True, kw_only=True):
-    """What it takes to start an exec."""
-
-    argv: tuple[str, ...]
-    pass_fds: tuple[int, ...]
-    running: Running
-
-
-class Execs:
-    def __init__(self, *, programs: Programs, bundles: Bundles, layout: Layout, clock: Clock) -> None:
-        self._programs = programs
-        self._bundles = bundles
-        self._layout = layout
-        self._strays = adopted.Strays(monotonic=clock.monotonic)
-        self._pid_files: set[str] = set()
-        """Of the execs that are under way."""
-
-    async def run(self, command: ExecCommand) -> ExecResult:
-        """The command's output and exit code, 128+n where a signal ended it.
-
-        Raises what the runtime says where the command cannot be run, DeadlineExceeded when its time is over and its
-        processes have ended.
-        """
-        async with self.prepared(command.id, command.handler, command.process) as ready:
-            start = process.Command(argv=ready.argv, pass_fds=ready.pass_fds, limit_bytes=OUTPUT_LIMIT)
-            with process.piped(start) as started:
-                try:
-                    async with asyncio.timeout(command.timeout_seconds):
-                        code = await ready.running.outcome(started.child)
-                        await started.drain()
-                except TimeoutError as error:
-                    await to_the_end(self.end(ready, started.child), name="end an exec")
-                    late = f"exec {_name(command.process)}: no end within {command.timeout_seconds:g} s; killed"
-                    raise DeadlineExceeded(late) from error
-                except BaseException:
-                    await to_the_end(self.end(ready, started.child), name="end an exec")
-                    raise
-                done = started.completed(start.argv, started.child.returncode or 0)
-                if code is None:
-                    await to_the_end(self.end(ready, started.child), name="end an exec")
-                    raise ready.running.failure(done)
-        self._strays.sweep()
-        return ExecResult(exit_code=code if code >= 0 else 128 - code, stdout=done.stdout, stderr=done.stderr)
-
-    async def end(self, ready: Prepared, runtime: process.Child) -> None:
-        """Ends what was started; to be awaited however often the caller is cancelled."""
-        await ready.running.end(runtime)
-        await blocking.run(self._reap_unnamed)
-
-    @contextlib.asynccontextmanager
-    async def prepared(
-        self, container_id: ContainerId, handler: str, document: bytes, *, options: tuple[str, ...] = ()
-    ) -> AsyncIterator[Prepared]:
-        """Everything that an exec needs but its stdio; gone at the end, the cgroup of its processes included.
-
-        `options` are more of the runtime's `exec` (a console socket, say).
-        """
-        adopted.accept_orphans()
-        place = _Place(self._bundles, self._layout, container_id)
-        self._pid_files.add(place.pid_file)
-        with contextlib.ExitStack() as stack:
-            with translated("prepare exec"):
-                process_fd = _memory_file(stack, document)
-                log_fd = _memory_file(stack, b"")
-            path = self._programs.path(handler)
-            global_args = self._programs.global_args(handler, _opened(log_fd))
-            try:
-                group = await to_the_end(blocking.run(place.make), name="prepare an exec")
-                words = runc.exec_args(
-                    container_id,
-                    process=_opened(process_fd),
-                    pid_file=place.pid_file,
-                    options=("--cgroup", group.argument, *options) if group and group.argument else options,
-                )
-                yield Prepared(
-                    argv=(path, *global_args, *words),
-                    pass_fds=(process_fd, log_fd),
-                    running=Running(name=_name(document), log_fd=log_fd, pid_file=place.pid_file, group=group),
-                )
-            finally:
-                await to_the_end(blocking.run(place.clear), name="clear an exec")
-                self._pid_files.discard(place.pid_file)
-
-    def _reap_unnamed(self) -> None:
-        """What a runtime that failed has left: a command's number is in the file before the command is ours."""
-        adopted.reap_foreign({read_number(path) for path in self._pid_files})
-
-
-class _Place:
-    """What an exec has on this host beside its processes."""
-
-    def __init__(self, bundles: Bundles, layout: Layout, container_id: ContainerId) -> None:
-        self._bundles = bundles
-        self._id = container_id
-        self._name = f"exec-{secrets.token_hex(6)}"
-        self._group: members.ExecGroup | None = None
-        self.pid_file = layout.exec_pid_file(container_id, self._name)
-
-    def make(self) -> members.ExecGroup | None:
-        """Raises NotFound where there is no such container."""
-        launched = self._bundles.record(self._id)
-        group = members.ExecGroup.below(launched.cgroups, launched.family, self._name)
-        if group is not None and group.make():
-            self._group = group
-        return self._group
-
-    def clear(self) -> None:
-        files.remove_file(self.pid_file)
-        if self._group is not None:
-            self._group.dissolve()
-
-
-def _memory_file(stack: contextlib.ExitStack, data: bytes) -> int:
-    fd = os.memfd_create("exec")
-    stack.callback(os.close, fd)
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-    return fd
-
-
-def _opened(fd: int) -> str:
-    """A name under which a process that has inherited the descriptor can open the file anew."""
-    return f"/proc/self/fd/{fd}"
-
-
-class _Process(Struct):
-    args: list[str] = []
-
-
-def _name(document: bytes) -> str:
-    """The program that was asked for, for messages."""
-    try:
-        args = msgspec.json.decode(document, type=_Process).args
-    except (msgspec.DecodeError, UnicodeError):
-        args = []
-    return args[0] if args else "without a program"
+        stdio = Stdio(fds=(subprocess.DEVNULL, *output.fds), release=output.release, words=words)
+        order = Order(id=command.id, handler=command.handler, process=command.process)
+        try:
+            async with asyncio.timeout(command.timeout_seconds), commands.started(order, stdio) as running:
+                code = await running.wait()
+                await output.drain()
+        except TimeoutError as error:
+            late = f"exec {name_of(command.process)}: no end within {command.timeout_seconds:g} s; killed"
+            raise DeadlineExceeded(late) from error
+        return ExecResult(exit_code=code, stdout=output.stdout(), stderr=output.stderr())

@@ -24,6 +24,7 @@ from isulad_py.model.lifecycle import CONTAINER_MOVES, POD_MOVES
 from isulad_py.telemetry.metrics import Metrics
 from isulad_py.wire.cri.image_servicer import ImageServicer
 from isulad_py.wire.cri.runtime_servicer import RuntimeServicer
+from isulad_py.wire.cri.stats_servicer import StatsServicer
 
 PROJECT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
@@ -69,9 +70,13 @@ def metrics() -> str:
 def rpcs() -> str:
     """Which methods of CRI the servicers answer."""
     lines = ["| service | answered | not yet |", "|---|---|---|"]
-    for service, servicer in ((cri.RuntimeServiceBase(), RuntimeServicer), (cri.ImageServiceBase(), ImageServicer)):
+    services = (
+        (cri.RuntimeServiceBase(), (RuntimeServicer, StatsServicer)),
+        (cri.ImageServiceBase(), (ImageServicer,)),
+    )
+    for service, servicers in services:
         names = [path.rpartition("/")[2] for path in service.__mapping__()]
-        there = [name for name in names if hasattr(servicer, snake_case(name))]
+        there = [name for name in names if any(hasattr(servicer, snake_case(name)) for servicer in servicers)]
         cells = (", ".join(each) for each in (there, [name for name in names if name not in there]))
         lines.append(f"| {type(service).__name__.removesuffix('Base')} | {' | '.join(cells)} |")
     return "\n".join(lines)

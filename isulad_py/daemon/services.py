@@ -72,7 +72,13 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
         containers=containers,
         exec=Exec(registry=base.registry, runtime=adapters.runtime, specs=base.specs),
         images=base.images,
-        stats=Stats(queries=queries, sampler=adapters.sampler, rootfs=adapters.rootfs, network=adapters.network),
+        stats=Stats(
+            queries=queries,
+            sampler=adapters.sampler,
+            rootfs=adapters.rootfs,
+            network=adapters.network,
+            clock=adapters.clock,
+        ),
         events=base.events,
         readiness=Readiness(
             runtime=adapters.runtime,

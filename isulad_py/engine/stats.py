@@ -12,6 +12,7 @@ from isulad_py.model.container import ContainerRecord, ContainerState
 from isulad_py.model.errors import EngineError, FailedPrecondition
 from isulad_py.model.pod import PodRecord, PodState
 from isulad_py.model.stats import CgroupSample, ContainerSample, InterfaceSample, PodSample
+from isulad_py.ports.clock import Clock
 from isulad_py.ports.network import Network
 from isulad_py.ports.stats import CgroupSampler
 from isulad_py.ports.storage import RootFilesystems
@@ -29,8 +30,11 @@ class _Mark(msgspec.Struct, frozen=True):
 
 
 class Stats:
-    def __init__(self, *, queries: Queries, sampler: CgroupSampler, rootfs: RootFilesystems, network: Network) -> None:
+    def __init__(
+        self, *, queries: Queries, sampler: CgroupSampler, rootfs: RootFilesystems, network: Network, clock: Clock
+    ) -> None:
         self._queries = queries
+        self._clock = clock
         self._sampler = sampler
         self._rootfs = rootfs
         self._network = network
@@ -92,6 +96,7 @@ class Stats:
                     record,
                     PodSample(
                         pod_id=record.id,
+                        timestamp=self._clock.now_ns(),
                         cgroup=reading,
                         nano_cores=self._rate(record.id, reading) if reading else None,
                         interfaces=await self._interfaces(record),

@@ -76,6 +76,8 @@ class ContainerSample(Struct, frozen=True, kw_only=True):
 
 class PodSample(Struct, frozen=True, kw_only=True):
     pod_id: str
+    timestamp: int = 0
+    """When the interfaces were read, in nanoseconds since 1970; the cgroups have their own."""
     cgroup: CgroupSample | None
     nano_cores: int | None = None
     interfaces: tuple[InterfaceSample, ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import betterproto
 
@@ -14,6 +15,12 @@ LIMIT: Final = 10_000
 """More entries than a node has objects; beyond it only those of the latest call are kept."""
 SLICE: Final = 16
 """So many messages are made and encoded before the loop has its turn: 3 ms."""
+CHUNK_BYTES: Final = 256 * 1024
+"""About what one message of a streamed list has: small beside what a client takes, large beside a message's cost."""
+
+
+Chunks: TypeAlias = AbstractContextManager[AsyncIterator[bytes]]
+"""A streamed list, as the table of methods takes it."""
 
 
 class Record(Protocol):
@@ -43,8 +50,9 @@ class Encodings(Generic[R]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    async def join(self, records: Sequence[R], *, complete: bool) -> bytes:
-        """The list's message. `complete` says that these are all there are: entries of other records are dropped."""
+    async def elements(self, records: Sequence[R], *, complete: bool) -> list[bytes]:
+        """Each record as an element of the repeated field. `complete` says that these are all there are: entries of
+        other records are dropped."""
         found = []
         fresh = 0
         for record in records:
@@ -58,14 +66,42 @@ class Encodings(Generic[R]):
             found.append(entry)
         if len(self._entries) > (len(found) if complete else self._limit):
             self._entries = {entry[0].id: entry for entry in found}
-        return b"".join([entry[1] for entry in found])
+        return [entry[1] for entry in found]
+
+    async def join(self, records: Sequence[R], *, complete: bool) -> bytes:
+        """The list's message."""
+        return b"".join(await self.elements(records, complete=complete))
+
+    async def chunks(self, records: Sequence[R], *, complete: bool) -> AsyncIterator[bytes]:
+        """The same list in several messages, each with the elements that fit; none for an empty one."""
+        for chunk in split(await self.elements(records, complete=complete)):
+            yield chunk
 
 
-async def join_fresh(messages: Iterable[betterproto.Message], *, field: int = 1) -> bytes:
-    """The message whose repeated field `field` holds `messages`, which are true for this answer only."""
-    parts = []
-    for number, message in enumerate(messages, 1):
-        parts.append(codec.element(field, bytes(message)))
+async def join_fresh(elements: Iterable[bytes]) -> bytes:
+    """The message that holds these elements of a repeated field, which are true for this answer only."""
+    return b"".join(await gather_fresh(elements))
+
+
+async def gather_fresh(elements: Iterable[bytes]) -> list[bytes]:
+    """Elements that are made while they are asked for; the loop has its turn in between."""
+    found = []
+    for number, element in enumerate(elements, 1):
+        found.append(element)
         if number % SLICE == 0:
             await asyncio.sleep(0)
-    return b"".join(parts)
+    return found
+
+
+def split(elements: Iterable[bytes]) -> Iterator[bytes]:
+    """Messages of about CHUNK_BYTES; an element is never cut."""
+    waiting: list[bytes] = []
+    size = 0
+    for element in elements:
+        waiting.append(element)
+        size += len(element)
+        if size >= CHUNK_BYTES:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)

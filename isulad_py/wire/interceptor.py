@@ -87,7 +87,7 @@ class Interceptor:
         if method.unary is not None:
             await call.send(codec.encode(await method.unary(request)))
         elif method.streaming is not None:
-            call.endless = True
+            call.endless = method.endless
             with method.streaming(request) as answers:
                 await call.begin()
                 async for answer in answers:

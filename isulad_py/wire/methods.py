@@ -14,6 +14,8 @@ from msgspec import Struct
 from isulad_py.wire.codec import Answer
 
 POLLED: Final = frozenset({"Version", "RuntimeConfig", "ExecSync"})
+ENDLESS: Final = frozenset({"GetContainerEvents"})
+"""Streams that end only with their client; the others are lists in several messages."""
 
 Unary: TypeAlias = Callable[[Any], Awaitable[Answer]]
 Streaming: TypeAlias = Callable[[Any], AbstractContextManager[AsyncIterator[Answer]]]
@@ -44,20 +46,23 @@ class Method(Struct, frozen=True, kw_only=True):
         name = self.short_name
         return name in POLLED or name.startswith(("List", "Stream")) or name.endswith(("Status", "Stats", "Info"))
 
+    @property
+    def endless(self) -> bool:
+        return self.short_name in ENDLESS
 
-def bind(service: Service, servicer: object, *, package: str) -> dict[str, Method]:
-    """Every method of a generated service by its path, served by the servicer's coroutine or context manager of the
-    same name in snake case. `package` replaces the service's own: one servicer can answer for several versions.
 
-    Raises ValueError for a public name of the servicer that is no method of the service.
+def bind(service: Service, *servicers: object, package: str) -> dict[str, Method]:
+    """Every method of a generated service by its path, served by that servicer's coroutine or context manager which has
+    the same name in snake case. `package` replaces the service's own: one servicer can answer for several versions.
+
+    Raises ValueError for a public name of a servicer that is no method of the service, or that two of them have.
     """
     table = {}
-    served = {name for name in dir(servicer) if not name.startswith("_")}
+    served = _functions(servicers)
     for path, handler in service.__mapping__().items():
         _, full_name, short_name = path.split("/")
         name = f"{package}.{full_name.rpartition('.')[2]}/{short_name}"
-        function = getattr(servicer, snake_case(short_name), None)
-        served.discard(snake_case(short_name))
+        function = served.pop(snake_case(short_name), None)
         streaming = handler.cardinality.server_streaming
         table[f"/{name}"] = Method(
             name=name,
@@ -66,5 +71,16 @@ def bind(service: Service, servicer: object, *, package: str) -> dict[str, Metho
             streaming=function if streaming else None,
         )
     if served:
-        raise ValueError(f"{type(servicer).__name__} has what is no rpc: {', '.join(sorted(served))}")
+        raise ValueError(f"no rpc of {type(service).__name__}: {', '.join(sorted(served))}")
     return table
+
+
+def _functions(servicers: tuple[object, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for servicer in servicers:
+        for name in dir(servicer):
+            if not name.startswith("_"):
+                if name in found:
+                    raise ValueError(f"two servicers answer {name}")
+                found[name] = getattr(servicer, name)
+    return found

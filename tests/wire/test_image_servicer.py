@@ -32,3 +32,11 @@ async def test_file_systems(client: Any) -> None:
     answer = await client.image.ImageFsInfo(client.m.ImageFsInfoRequest())
     assert [usage.fs_id.mountpoint for usage in answer.image_filesystems] == ["/graph/images"]
     assert [usage.used_bytes.value for usage in answer.container_filesystems] == [4]
+
+
+async def test_streamed_images_are_the_list(served: Served, client: Any) -> None:
+    spec = {"image": "registry.test/app:1"}
+    await client.image.PullImage(client.m.PullImageRequest(image=spec))
+    for wanted, count in (({}, 1), ({"image": spec}, 1), ({"image": {"image": "other"}}, 0)):
+        stream = client.image.StreamImages(client.m.StreamImagesRequest(filter=wanted))
+        assert len([image async for answer in stream for image in answer.images]) == count

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import grpc
 import pytest
 
 from isulad_py.model.container import ExitFact
 from isulad_py.model.events import EventKind
 from isulad_py.model.resources import Resources
 from isulad_py.ports.runtime import ExecResult
+from isulad_py.wire import encodings
 from tests.wire.conftest import Served
 
 
@@ -101,6 +103,42 @@ async def test_pods_are_filtered(served: Served, client: Any) -> None:
     assert await ids(state={"state": client.m.SANDBOX_NOTREADY}) == {stopped.id}
     assert await ids(id=stopped.id[:8]) == {stopped.id}
     assert await ids(label_selector={"no": "such"}) == set()
+
+
+async def test_streamed_lists_are_the_lists(served: Served, client: Any) -> None:
+    pods = [served.engine.add_pod(f"p{number}") for number in range(3)]
+    container = served.engine.add_container(pods[0])
+    m = client.m
+
+    async def collect(call: Any, field: str) -> list[str]:
+        return [item.id async for answer in call for item in getattr(answer, field)]
+
+    stream = client.runtime.StreamPodSandboxes
+    assert await collect(stream(m.StreamPodSandboxesRequest()), "pod_sandboxes") == [pod.id for pod in pods]
+    wanted = {"id": pods[1].id}
+    assert await collect(stream(m.StreamPodSandboxesRequest(filter=wanted)), "pod_sandboxes") == [pods[1].id]
+    listed = client.runtime.StreamContainers(m.StreamContainersRequest())
+    assert await collect(listed, "containers") == [container.id]
+    none = client.runtime.StreamContainers(m.StreamContainersRequest(filter={"id": "zz"}))
+    assert await collect(none, "containers") == []
+
+
+async def test_a_streamed_list_comes_in_several_messages(
+    served: Served, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encodings, "CHUNK_BYTES", 1000)
+    pods = [served.engine.add_pod(f"p{number}") for number in range(40)]
+    answers = [answer async for answer in client.runtime.StreamPodSandboxes(client.m.StreamPodSandboxesRequest())]
+    assert len(answers) > 2
+    assert [item.id for answer in answers for item in answer.pod_sandboxes] == [pod.id for pod in pods]
+
+
+async def test_a_streamed_list_refuses_what_the_list_does(client: Any) -> None:
+    request = client.m.StreamPodSandboxesRequest(filter={"state": {"state": 77}})
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await client.runtime.StreamPodSandboxes(request).read()
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "filter.state.state" in (caught.value.details() or "")
 
 
 async def test_a_containers_life(served: Served, client: Any) -> None:
@@ -197,26 +235,6 @@ async def test_output_that_fills_an_answer_still_arrives(served: Served, client:
     served.engine.exec_result = ExecResult(exit_code=0, stdout=b"o" * limit, stderr=b"e" * limit)
     answer = await client.runtime.ExecSync(client.m.ExecSyncRequest(container_id=container.id, cmd=["yes"]))
     assert len(answer.stdout) == len(answer.stderr) == limit // 2 - 512
-
-
-async def test_container_stats(served: Served, client: Any) -> None:
-    container = served.engine.add_container(served.engine.add_pod())
-    answer = await client.runtime.ContainerStats(client.m.ContainerStatsRequest(container_id=container.id))
-    assert (answer.stats.attributes.id, answer.stats.cpu.usage_core_nano_seconds.value) == (container.id, 7)
-    listed = await client.runtime.ListContainerStats(client.m.ListContainerStatsRequest())
-    assert [each.memory.working_set_bytes.value for each in listed.stats] == [8]
-    none = await client.runtime.ListContainerStats(client.m.ListContainerStatsRequest(filter={"id": "zz"}))
-    assert not none.stats
-
-
-async def test_pod_stats(served: Served, client: Any) -> None:
-    pod = served.engine.add_pod()
-    container = served.engine.add_container(pod)
-    answer = await client.runtime.PodSandboxStats(client.m.PodSandboxStatsRequest(pod_sandbox_id=pod.id))
-    assert answer.stats.attributes.id == pod.id
-    assert [part.attributes.id for part in answer.stats.linux.containers] == [container.id]
-    listed = await client.runtime.ListPodSandboxStats(client.m.ListPodSandboxStatsRequest())
-    assert [each.linux.cpu.usage_core_nano_seconds.value for each in listed.stats] == [9]
 
 
 async def test_container_events(served: Served, client: Any) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from isulad_py.api.runtime import v1 as cri
 from isulad_py.wire.cri.services import Lists, Services
+from isulad_py.wire.encodings import Chunks
 from isulad_py.wire.translate import checks, images
 
 
@@ -15,6 +18,10 @@ class ImageServicer:
     async def list_images(self, request: cri.ListImagesRequest) -> bytes:
         wanted = checks.name(request.filter.image.image, "filter.image.image")
         return await self._lists.images.join(self._images.list(wanted), complete=not wanted)
+
+    def stream_images(self, request: cri.StreamImagesRequest) -> Chunks:
+        wanted = checks.name(request.filter.image.image, "filter.image.image")
+        return nullcontext(self._lists.images.chunks(self._images.list(wanted), complete=not wanted))
 
     async def image_status(self, request: cri.ImageStatusRequest) -> cri.ImageStatusResponse:
         record = self._images.status(images.image_spec(request.image, "image").image)

@@ -1,9 +1,10 @@
-"""RuntimeService: decode, one service call, encode. What is not here answers UNIMPLEMENTED with its name."""
+"""The part of RuntimeService that acts: decode, one service call, encode. What no servicer has answers UNIMPLEMENTED
+with its name."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 from isulad_py import __version__
@@ -11,7 +12,7 @@ from isulad_py.api.runtime import v1 as cri
 from isulad_py.engine.queries import ContainerFilter, PodFilter
 from isulad_py.model.events import LifecycleEvent
 from isulad_py.wire.cri.services import Lists, Services
-from isulad_py.wire.encodings import join_fresh
+from isulad_py.wire.encodings import Chunks
 from isulad_py.wire.translate import (
     calls,
     checks,
@@ -21,7 +22,6 @@ from isulad_py.wire.translate import (
     pods,
     presence,
     resources,
-    stats,
     status,
 )
 
@@ -86,6 +86,10 @@ class RuntimeServicer:
         wanted = filters.pod_filter(request.filter)
         return await self._lists.pods.join(self._to.queries.pods(wanted), complete=wanted == PodFilter())
 
+    def stream_pod_sandboxes(self, request: cri.StreamPodSandboxesRequest) -> Chunks:
+        wanted = filters.pod_filter(request.filter)
+        return nullcontext(self._lists.pods.chunks(self._to.queries.pods(wanted), complete=wanted == PodFilter()))
+
     async def create_container(self, request: cri.CreateContainerRequest) -> cri.CreateContainerResponse:
         pod_id = calls.pod_id(request.pod_sandbox_id)
         config = containers.container_config(request.config)
@@ -110,6 +114,11 @@ class RuntimeServicer:
         found = self._to.queries.containers(wanted)
         return await self._lists.containers.join(found, complete=wanted == ContainerFilter())
 
+    def stream_containers(self, request: cri.StreamContainersRequest) -> Chunks:
+        wanted = filters.container_filter(request.filter)
+        found = self._to.queries.containers(wanted)
+        return nullcontext(self._lists.containers.chunks(found, complete=wanted == ContainerFilter()))
+
     async def container_status(self, request: cri.ContainerStatusRequest) -> cri.ContainerStatusResponse:
         record = self._to.queries.container(calls.container_id(request.container_id))
         info = await self._to.queries.container_info(record.id) if request.verbose else {}
@@ -133,24 +142,6 @@ class RuntimeServicer:
         return calls.exec_answer(
             await self._to.exec.exec_sync(calls.container_id(request.container_id), command, timeout_seconds)
         )
-
-    async def container_stats(self, request: cri.ContainerStatsRequest) -> cri.ContainerStatsResponse:
-        record, sample = await self._to.stats.container(calls.container_id(request.container_id))
-        return cri.ContainerStatsResponse(stats=stats.container_stats(record, sample))
-
-    async def list_container_stats(self, request: cri.ListContainerStatsRequest) -> bytes:
-        found = await self._to.stats.containers(filters.container_stats_filter(request.filter))
-        return await join_fresh(stats.container_stats(*each) for each in found)
-
-    async def pod_sandbox_stats(self, request: cri.PodSandboxStatsRequest) -> cri.PodSandboxStatsResponse:
-        record, sample = await self._to.stats.pod(calls.pod_id(request.pod_sandbox_id))
-        members = {member.id: member for member in self._to.queries.containers_of(record.id)}
-        return cri.PodSandboxStatsResponse(stats=stats.pod_stats(record, sample, members))
-
-    async def list_pod_sandbox_stats(self, request: cri.ListPodSandboxStatsRequest) -> bytes:
-        found = await self._to.stats.pods(filters.pod_stats_filter(request.filter))
-        members = {member.id: member for member in self._to.queries.containers(ContainerFilter())}
-        return await join_fresh(stats.pod_stats(*each, members) for each in found)
 
     @contextmanager
     def get_container_events(

@@ -40,9 +40,11 @@ class Services:
 
 
 class Lists:
-    """Encodings of all that is listed, shared by the versions of the API."""
+    """Encodings of all that is listed, shared by the versions of the API. Each is field 1 of what it is part of."""
 
     def __init__(self) -> None:
         self.pods: Encodings[PodRecord] = Encodings(pods.pod_item)
         self.containers: Encodings[ContainerRecord] = Encodings(containers.container_item)
         self.images: Encodings[ImageRecord] = Encodings(images.image_item)
+        self.pod_attributes: Encodings[PodRecord] = Encodings(pods.pod_attributes)
+        self.container_attributes: Encodings[ContainerRecord] = Encodings(containers.container_attributes)

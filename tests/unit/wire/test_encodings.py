@@ -3,8 +3,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+import pytest
+
 from isulad_py.api.runtime import v1 as cri
-from isulad_py.wire.encodings import Encodings, join_fresh
+from isulad_py.wire import encodings as encodings_module
+from isulad_py.wire import protobuf
+from isulad_py.wire.encodings import Encodings, gather_fresh, join_fresh
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,18 @@ async def test_lists_asked_for_at_once_are_each_right() -> None:
     assert [len(names(answer)) for answer in answers] == [100, 100, 0]
 
 
-async def test_fresh_messages_are_joined_in_order() -> None:
-    answer = await join_fresh(cri.PodSandbox(runtime_handler=str(number)) for number in range(100))
-    assert names(answer) == [str(number) for number in range(100)]
+async def test_a_streamed_list_is_the_same_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encodings_module, "CHUNK_BYTES", 100)
+    encodings: Encodings[Thing] = Encodings(Counting())
+    things = [Thing(str(number), "name" * 3) for number in range(40)]
+    chunks = [chunk async for chunk in encodings.chunks(things, complete=True)]
+    assert 5 < len(chunks) < 40
+    assert all(100 <= len(chunk) < 130 for chunk in chunks[:-1])
+    assert b"".join(chunks) == await encodings.join(things, complete=True)
+    assert [chunk async for chunk in encodings.chunks([], complete=True)] == []
+
+
+async def test_fresh_elements_are_joined_in_order() -> None:
+    elements = [protobuf.message(1, protobuf.text(7, str(number))) for number in range(100)]
+    assert names(await join_fresh(iter(elements))) == [str(number) for number in range(100)]
+    assert await gather_fresh(iter(elements)) == elements

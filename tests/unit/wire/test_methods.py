@@ -40,6 +40,23 @@ def test_a_name_that_is_no_rpc_is_a_mistake() -> None:
         bind(cri.ImageServiceBase(), Misspelt(), package="runtime.v1")
 
 
+def test_servicers_share_a_service_and_no_name() -> None:
+    class Pulling:
+        async def pull_image(self) -> None: ...
+
+    servicer, pulling = Servicer(), Pulling()
+    table = bind(cri.ImageServiceBase(), servicer, pulling, package="p")
+    assert table["/p.ImageService/PullImage"].unary == pulling.pull_image
+    assert table["/p.ImageService/ListImages"].unary == servicer.list_images
+    with pytest.raises(ValueError, match="two servicers answer list_images"):
+        bind(cri.ImageServiceBase(), servicer, Servicer(), package="p")
+
+
+def test_only_events_end_with_their_client() -> None:
+    table = bind(cri.RuntimeServiceBase(), package="p") | bind(cri.ImageServiceBase(), package="p")
+    assert [method.short_name for method in table.values() if method.endless] == ["GetContainerEvents"]
+
+
 @pytest.mark.parametrize(
     ("name", "polled"),
     [

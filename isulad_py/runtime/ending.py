@@ -154,14 +154,11 @@ class Endings:
     async def _end_half_made(self, container_id: ContainerId) -> dict[str, str]:
         """Monitor and runtime bear the bundle's path in their command lines; what they made is in the cgroup that the
         spec names. Its directories."""
-        bundle = self._layout.bundle(container_id)
         try:
             async with asyncio.timeout(KILLED_SECONDS):
-                while found := await blocking.run(pidfd.find_by_arguments, [bundle]):
-                    for pid, started in found.items():
-                        pidfd.send(pid, started, signal.SIGKILL)
-                    for pid, started in found.items():
-                        await pidfd.wait_end(pid, started)
+                # Twice: one that forks and exits during a look is seen in neither shape.
+                while await self._end_programs(container_id) or await self._end_programs(container_id):
+                    pass
         except TimeoutError as error:
             raise HostFailure("delete: the monitor or the runtime still runs after SIGKILL") from error
         path = await blocking.run(self._bundles.cgroups_path, container_id)
@@ -169,6 +166,15 @@ class Endings:
         cgroups = _own(below, container_id)
         await self._empty(members.listing(cgroups))
         return cgroups
+
+    async def _end_programs(self, container_id: ContainerId) -> bool:
+        """Kills the monitor and the runtime; whether there were any."""
+        found = await blocking.run(pidfd.find_by_arguments, [self._layout.bundle(container_id)])
+        for pid, started in found.items():
+            pidfd.send(pid, started, signal.SIGKILL)
+        for pid, started in found.items():
+            await pidfd.wait_end(pid, started)
+        return bool(found)
 
     async def _empty(self, directory: str) -> None:
         """Kills until nothing is left: processes of a shared PID namespace do not end with the first one."""

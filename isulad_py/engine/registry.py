@@ -143,8 +143,12 @@ class Registry:
         return [record for record in self.containers.values() if record.pod_id == pod_id]
 
     def images_in_use(self) -> dict[str, ContainerId]:
-        """Image id to one container that was made from it."""
-        return {record.image_id: record.id for record in self.containers.values() if record.image_id}
+        """Image id to one container that was made from it, or has it mounted."""
+        found: dict[str, ContainerId] = {}
+        for record in self.containers.values():
+            volumes = [mount.image.image_ref for mount in record.mounts if mount.image is not None]
+            found |= {image_id: record.id for image_id in (record.image_id, *volumes) if image_id}
+        return found
 
 
 def pod_name(record: PodRecord) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -14,6 +15,7 @@ from isulad_py.engine.registry import Registry
 from isulad_py.model.container import ContainerRecord, Identity, Mount
 from isulad_py.model.errors import FailedPrecondition, InvalidInput, Unsupported
 from isulad_py.model.facts import HostFacts
+from isulad_py.model.ids import ImageId
 from isulad_py.model.image import ImageRecord
 from isulad_py.model.lifecycle import can_exec
 from isulad_py.model.pod import PodRecord
@@ -37,6 +39,13 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     identity: Identity
     mounts: tuple[Mount, ...]
     cgroup_path: str
+
+
+class ImageVolume(msgspec.Struct, frozen=True, kw_only=True):
+    """An image that is mounted into a container."""
+
+    source: str
+    image_id: ImageId
 
 
 class Specs:
@@ -72,6 +81,7 @@ class Specs:
         user = await self._identities.resolve(rootfs, image.config.user, security)
         mounts = await self._hostfiles.resolve_mounts(config.mounts)
         placement = self._cgroups.place(record.id, pod)
+        volumes = await self._mount_images(record)
         inputs = ContainerInputs(
             config=msgspec.structs.replace(config, mounts=mounts, resources=self.effective(config.resources)),
             pod=pod,
@@ -89,12 +99,13 @@ class Specs:
             seccomp_profile=await self._seccomp(security.seccomp, privileged=security.privileged),
             devices=await self._hostfiles.resolve_devices(config.devices),
             host_devices=await self._hostfiles.all_devices() if security.privileged else (),
-            image_mounts=await self._mount_images(record),
+            image_mounts={path: volume.source for path, volume in volumes.items()},
         )
         spec = build_container(inputs)
         directories = (working_dir(config.working_dir, image.config.working_dir), *image.config.volumes)
         await self._hostfiles.ensure_directories(rootfs, directories, user.identity)
-        return Built(spec=spec, identity=user.identity, mounts=mounts, cgroup_path=placement.path)
+        shown = tuple(_with_image_ref(mount, volumes) for mount in mounts)
+        return Built(spec=spec, identity=user.identity, mounts=shown, cgroup_path=placement.path)
 
     async def pause(self, pod: PodRecord, image: ImageRecord, rootfs: str) -> bytes:
         """The spec of a pod's pause container."""
@@ -153,7 +164,7 @@ class Specs:
             return None
         return await self._hostfiles.read_profile(profile.localhost_ref)
 
-    async def _mount_images(self, record: ContainerRecord) -> dict[str, str]:
+    async def _mount_images(self, record: ContainerRecord) -> dict[str, ImageVolume]:
         """Image volumes, read-only, by container path (CRI Mount.image)."""
         found = {}
         for index, mount in enumerate(record.config.mounts):
@@ -162,5 +173,14 @@ class Specs:
             image = self._images.require(mount.image.image)
             chain = tuple(layer.chain_id for layer in image.layers)
             path = await self._layers.view(f"{record.id}-{index}", chain)
-            found[mount.container_path] = await self._hostfiles.within(path, mount.image_sub_path, index)
+            source = await self._hostfiles.within(path, mount.image_sub_path, index)
+            found[mount.container_path] = ImageVolume(source=source, image_id=image.id)
         return found
+
+
+def _with_image_ref(mount: Mount, volumes: Mapping[str, ImageVolume]) -> Mount:
+    """As the status shows it: with the image's identity (CRI ImageSpec.image_ref)."""
+    if mount.image is None:
+        return mount
+    image = msgspec.structs.replace(mount.image, image_ref=volumes[mount.container_path].image_id)
+    return msgspec.structs.replace(mount, image=image)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from isulad_py.engine.images import Images
 from isulad_py.engine.registry import Registry, container_name
 from isulad_py.host.tasks import TaskOwner
-from isulad_py.model.container import ContainerConfig, ContainerMetadata, ContainerRecord, ImageSpec
+from isulad_py.model.container import ContainerConfig, ContainerMetadata, ContainerRecord, ImageSpec, Mount
 from isulad_py.model.errors import FailedPrecondition, InvalidInput, NotFound
 from isulad_py.model.ids import ContainerId, PodId
 from isulad_py.model.image import Credentials
@@ -134,6 +134,22 @@ async def test_an_image_in_use_stays(node: Node) -> None:
         await node.images.remove("a:1")
     await node.registry.containers.forget("c1")
     await node.images.remove("a:1")
+
+
+async def test_an_image_that_is_mounted_stays(node: Node) -> None:
+    node.source.offer("a:1")
+    image = await node.pull("a:1")
+    volume = Mount(container_path="/v", readonly=True, image=ImageSpec(image="a:1", image_ref=image.id))
+    record = ContainerRecord(
+        id=ContainerId("c1"),
+        pod_id=PodId("p1"),
+        config=ContainerConfig(metadata=ContainerMetadata(name="c")),
+        image_id="sha256:other",
+        mounts=(volume,),
+    )
+    await node.registry.containers.add(record, name=container_name(record))
+    with pytest.raises(FailedPrecondition, match="c1"):
+        await node.images.remove("a:1")
 
 
 async def test_pulls_of_one_image_are_one_and_a_pull_nobody_waits_for_ends(node: Node) -> None:

@@ -58,6 +58,10 @@ async def test_image_volumes_are_mounted_and_given_back(node: Node, world: World
     mounts = {mount["destination"]: mount for mount in spec_of(world, container_id)["mounts"]}
     assert mounts["/data"]["source"] == f"/fake/views/{key}/sub"
     assert "ro" in mounts["/data"]["options"]
+    image = node.services.images.require(IMAGE)
+    [shown] = node.services.queries.container(container_id).mounts
+    assert shown.image == ImageSpec(image=IMAGE, image_ref=image.id)
+    assert node.services.registry.images_in_use()[image.id] == container_id
     await node.services.containers.remove(container_id)
     assert not world.layers.mounted_views
     with pytest.raises(NotFound):

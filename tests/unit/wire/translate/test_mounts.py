@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from isulad_py.api.runtime import v1 as cri
 from isulad_py.model.container import Device, ImageSpec, Mount, Propagation
@@ -33,6 +34,8 @@ MAPPINGS = st.lists(st.builds(IdMapping, host_id=st.just(1), container_id=st.jus
     )
 )
 def test_mounts_go_out_and_come_back(mount: Mount) -> None:
+    if mount.image is not None:
+        mount = replace(mount, readonly=True)
     assert mounts.mount(cri.Mount().parse(bytes(mounts.mount_message(mount))), "m") == mount
 
 
@@ -55,6 +58,10 @@ def test_mounts_go_out_and_come_back(mount: Mount) -> None:
                 "propagation": cri.MountPropagation.PROPAGATION_BIDIRECTIONAL,
             },
             r"^m\.recursive_read_only needs",
+        ),
+        (
+            {"container_path": "/v", "image": cri.ImageSpec(image="i")},
+            r"^m\.readonly: is false, but an image volume cannot be written",
         ),
         (
             {"container_path": "/v", "image": cri.ImageSpec(image="i"), "image_sub_path": "a/../../b"},

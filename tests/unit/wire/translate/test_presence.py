@@ -95,7 +95,7 @@ def test_an_image_volume_has_its_image(codec: str) -> None:
     path = b"\x0a\x02/v"
     plain = cri.ContainerConfig().parse(head + b"\x3a\x08" + path + b"\x12\x02/h")
     assert containers.container_config(plain).mounts[0].image is None
-    volume = cri.ContainerConfig().parse(head + b"\x3a\x09" + path + b"\x4a\x03\x0a\x01v")
+    volume = cri.ContainerConfig().parse(head + b"\x3a\x0b" + path + b"\x18\x01\x4a\x03\x0a\x01v")
     image = containers.container_config(volume).mounts[0].image
     assert image is not None
     assert image.image == "v"

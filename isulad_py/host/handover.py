@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Iterator
 
 from isulad_py.model.errors import Aborted
@@ -20,7 +19,7 @@ class Handover:
         self._limit = limit_bytes
         self._loop = asyncio.get_running_loop()
         self._changed = threading.Condition()
-        self._chunks: deque[bytes] = deque()
+        self._chunks: list[bytes] = []
         self._held_bytes = 0
         self._ended = False
         self._aborted = False
@@ -77,19 +76,20 @@ class Handover:
 
     def _take(self) -> bytes | None:
         with self._changed:
-            while not self._chunks and not self._ended and not self._aborted:
+            while not (self._chunks or self._ended or self._aborted):
                 self._changed.wait()
             if self._aborted:
                 raise Aborted("the transfer was given up")
             if not self._chunks:
                 return None
-            chunk = self._chunks.popleft()
-            self._held_bytes -= len(chunk)
-            # Half empty before the producer is woken: fewer turns of the loop.
-            waiting = self._room is not None and self._held_bytes <= self._limit // 2
+            # All at once: each turn costs both sides a change of threads.
+            chunks = self._chunks
+            self._chunks = []
+            self._held_bytes = 0
+            waiting = self._room is not None
         if waiting:
             self._loop.call_soon_threadsafe(self._signal_room)
-        return chunk
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def _signal_room(self) -> None:
         room, self._room = self._room, None

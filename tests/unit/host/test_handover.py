@@ -35,6 +35,16 @@ async def test_the_producer_waits_for_room_and_a_long_chunk_goes_alone() -> None
     assert [len(chunk) for chunk in chunks] == [10]
 
 
+async def test_chunks_that_only_fit_alone_take_turns() -> None:
+    handover = Handover(100)
+    taken = asyncio.get_running_loop().run_in_executor(None, lambda: b"".join(handover))
+    for _ in range(200):
+        await handover.put(bytes(20))
+        await handover.put(bytes(90))
+    handover.end()
+    assert len(await taken) == 22_000
+
+
 async def test_an_abort_wakes_the_waiting_consumer() -> None:
     handover = Handover(100)
     entered = threading.Event()
@@ -72,4 +82,5 @@ async def test_a_cancelled_producer_can_go_on() -> None:
     chunks = iter(handover)
     next(chunks)
     assert await handover.put(b"x")
+    handover.end()
     assert next(chunks) == b"x"

@@ -19,6 +19,13 @@ from typing import Any
 
 import pytest
 
+from tests import images
+from tests.stand.daemon import StandDaemon
+from tests.stand.mark import make_mark
+from tests.stand.network import stand_network
+from tests.stand.node import Node
+from tests.stand.registry import registry
+
 PROJECT = Path(__file__).resolve().parents[2]
 UNIT = "isulad.service"
 CONFIG = Path("/etc/isulad/daemon.json")
@@ -156,3 +163,78 @@ def test_a_second_daemon_is_refused(daemon: int) -> None:
     assert done.returncode == 1
     assert f"in use by another isulad, pid {daemon}" in done.stderr
     assert main_pid() == daemon
+
+
+@pytest.fixture(scope="module")
+def node(installed: None) -> Iterator[Node]:
+    """Registry, image and network; the daemon is systemd's to start."""
+    mark = make_mark("vm")
+    with contextlib.ExitStack() as stack:
+        host = stack.enter_context(registry(mark.root / "registry"))
+        images.push(host, "test/busybox", "latest", images.busybox_image())
+        network = stack.enter_context(stand_network(mark, mark.root / "cni"))
+        write_config(**{"cni-conf-dir": str(network.conf_dir), "cni-bin-dir": str(network.bin_dir)})
+        systemctl("restart", UNIT)
+        daemon = StandDaemon(mark.root, {"hosts": ["unix:///run/isulad.sock"]})
+        made = Node(
+            mark, daemon, network, host, Path("/var/lib/isulad"), Path("/run/isulad"), f"{host}/test/busybox:latest"
+        )
+        stack.callback(made.reconnect)
+        made.pull()
+        yield made
+        systemctl("start", UNIT)
+        made.reconnect()
+        made.clear_pods()
+        systemctl("stop", UNIT)
+
+
+def process_of(node: Node, container_id: str) -> int:
+    request = node.m.ContainerStatusRequest(container_id=container_id, verbose=True)
+    return int(json.loads(node.call("ContainerStatus", request).info["info"])["pid"])
+
+
+@pytest.mark.parametrize("ending", ["kill", "hang", "restart", "stop and start"])
+def test_containers_outlive_the_daemon(node: Node, ending: str) -> None:
+    systemctl("start", UNIT)
+    node.reconnect()
+    container_id = node.run_container(node.run_pod())
+    process, before = process_of(node, container_id), main_pid()
+    if ending == "kill":
+        os.kill(before, signal.SIGKILL)
+    elif ending == "hang":
+        os.kill(before, signal.SIGSTOP)
+    elif ending == "restart":
+        systemctl("restart", UNIT)
+    else:
+        systemctl("stop", UNIT)
+        assert Path(f"/proc/{process}").exists()
+        systemctl("start", UNIT)
+    wait(lambda: main_pid() not in {0, before} and show("ActiveState") == "active")
+    node.reconnect()
+    assert process_of(node, container_id) == process
+    assert node.status(container_id).state == node.m.CONTAINER_RUNNING
+    assert node.exec(container_id, "echo", "still here").stdout == b"still here\n"
+    node.stop(container_id)
+    assert node.status(container_id).exit_code == 137
+
+
+def test_systemd_makes_the_cgroups(node: Node) -> None:
+    """And what is asked for stands in the files of cgroup v2."""
+    systemctl("start", UNIT)
+    node.reconnect()
+    config = node.container_config()
+    config.linux.resources.memory_limit_in_bytes = 64 * 1024 * 1024
+    config.linux.resources.cpu_quota = 50_000
+    config.linux.resources.cpu_period = 100_000
+    container_id = node.create(node.run_pod(), config)
+    node.start(container_id)
+    path = Path(f"/proc/{process_of(node, container_id)}/cgroup").read_text().strip().removeprefix("0::")
+    assert ".slice/" in path
+    assert path.endswith(".scope")
+    folder = Path("/sys/fs/cgroup") / path.lstrip("/")
+    assert (folder / "memory.max").read_text().strip() == str(64 * 1024 * 1024)
+    assert (folder / "cpu.max").read_text().strip() == "50000 100000"
+    request = node.m.ContainerStatsRequest(container_id=container_id)
+    stats = node.call("ContainerStats", request).stats
+    assert stats.memory.working_set_bytes.value > 0
+    assert stats.cpu.usage_core_nano_seconds.value > 0

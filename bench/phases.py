@@ -13,6 +13,7 @@ from bench.clock import Limit, Samples, machine_busy_ms
 from bench.engine import CALL_SECONDS, Engine, EnginePod, LoopLag, PodOptions
 from bench.floors import FloorPlace, FloorPod
 from bench.memory import Memory, measure
+from tests.stand.ending import uninterrupted
 
 FLOOR = "floor"
 
@@ -239,13 +240,15 @@ class _Life:
         self._samples = samples
 
     def up(self) -> None:
-        _whole(self._samples, "pod up", self._pod.up)
+        with uninterrupted():
+            _whole(self._samples, "pod up", self._pod.up)
 
     def execute(self) -> None:
         self._pod.execute(self._samples)
 
     def down(self) -> None:
-        _whole(self._samples, "pod down", self._pod.down)
+        with uninterrupted():
+            _whole(self._samples, "pod down", self._pod.down)
 
 
 class _EngineLife(_Life):

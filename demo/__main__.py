@@ -22,7 +22,7 @@ from tests.cri_client import Cri, connect
 from tests.stand.cgroups import hierarchies
 from tests.stand.daemon import StandDaemon, stand_daemon
 from tests.stand.disk import memory_disk
-from tests.stand.ending import ended_by_signals, leave
+from tests.stand.ending import ended_by_signals, leave, uninterrupted
 from tests.stand.mark import Mark, make_mark
 from tests.stand.network import stand_network
 from tests.stand.registry import registry
@@ -69,8 +69,9 @@ def start_daemon(mark: Mark, stack: ExitStack, host: str) -> StandDaemon:
 
 def crash(cri: Cri, pod: story.Pod, daemon: StandDaemon) -> None:
     with step("crash") as shown:
-        daemon.kill()
-        daemon.start()
+        with uninterrupted():  # cleaning up needs a daemon
+            daemon.kill()
+            daemon.start()
         shown.tell("daemon killed (SIGKILL) and started again")
         shown.tell(f"container: {story.state_of(cri, pod)}, process {pod.process}")
         story.expect(story.first_process(cri, pod) == pod.process, "the container's process is another one")

@@ -15,6 +15,7 @@ from typing import Any
 from demo.screen import note, size, step
 from tests.cri_client import Cri
 from tests.stand.cgroups import make_cgroup
+from tests.stand.ending import uninterrupted
 from tests.stand.mark import Mark
 
 PAGE = b"a page out of the pod\n"
@@ -129,7 +130,7 @@ def running(cri: Cri, pod: Pod, image: str) -> Iterator[None]:
 
 def _run_pod(cri: Cri, pod: Pod, undo: ExitStack) -> None:
     m = cri.m
-    with step("pod") as shown:
+    with step("pod") as shown, uninterrupted():
         pod.id = cri.runtime.RunPodSandbox(m.RunPodSandboxRequest(config=pod.config), timeout=SECONDS).pod_sandbox_id
         undo.callback(_remove_pod, cri, pod)
         status = cri.runtime.PodSandboxStatus(m.PodSandboxStatusRequest(pod_sandbox_id=pod.id), timeout=SECONDS).status
@@ -144,7 +145,7 @@ def _run_container(cri: Cri, pod: Pod, image: str, undo: ExitStack) -> None:
     request = m.CreateContainerRequest(
         pod_sandbox_id=pod.id, config=container_config(cri, image), sandbox_config=pod.config
     )
-    with step("create") as shown:
+    with step("create") as shown, uninterrupted():
         pod.container = cri.runtime.CreateContainer(request, timeout=SECONDS).container_id
         undo.callback(_remove_container, cri, pod)
         shown.tell(f"container {short(pod.container)}")

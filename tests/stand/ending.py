@@ -14,18 +14,55 @@ from tests.stand.mark import Mark
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+class _Hold:
+    """Whether an ending has to wait, and whether one waits."""
+
+    depth = 0
+    waiting = ""
+
+
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """The first SIGINT, SIGTERM or SIGHUP raises KeyboardInterrupt; more of them do not cut the cleaning up short."""
+    """The first SIGINT, SIGTERM or SIGHUP raises KeyboardInterrupt; more of them do not cut the cleaning up short.
+
+    After the block they are ignored: what is left to do is to look back.
+    """
 
     def end(number: int, _frame: FrameType | None) -> None:
-        for each in SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt(signal.Signals(number).name)
+        name = signal.Signals(number).name
+        if _Hold.depth and not _Hold.waiting:
+            _Hold.waiting = name
+            return
+        _Hold.waiting = ""
+        _ignore_signals()
+        raise KeyboardInterrupt(name)
 
     for each in SIGNALS:
         signal.signal(each, end)
-    yield
+    try:
+        yield
+    finally:
+        _ignore_signals()
+
+
+def _ignore_signals() -> None:
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """A call that makes something, and the noting of how to unmake it, belong together: a signal waits until both are
+    done. A second signal does not wait."""
+    _Hold.depth += 1
+    try:
+        yield
+    finally:
+        _Hold.depth -= 1
+        if _Hold.waiting and not _Hold.depth:
+            name, _Hold.waiting = _Hold.waiting, ""
+            _ignore_signals()
+            raise KeyboardInterrupt(name)
 
 
 def leave(mark: Mark, say: Callable[[str], None]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
 from isulad_py import __version__
@@ -54,9 +54,15 @@ def _configured(arguments: Arguments, out: TextIO, err: TextIO) -> int:
         warnings = sum(finding.severity is Severity.WARNING for finding in findings)
         print(f"the configuration is valid ({warnings} warnings)", file=out)
         return 0
+    return load_daemon()(config, read=lambda: read_config(arguments), err=err)
+
+
+def load_daemon() -> Callable[..., int]:
+    """`serve`, with all that it imports. Logs come first, because they keep structlog from importing rich: 5 MB."""
+    import isulad_py.telemetry.logs  # noqa: F401
     from isulad_py.daemon.serve import serve
 
-    return serve(config, read=lambda: read_config(arguments), err=err)
+    return serve
 
 
 def read_config(arguments: Arguments) -> tuple[Config, tuple[Finding, ...]]:

@@ -73,3 +73,13 @@ def test_the_quick_answers_import_no_daemon() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_the_daemon_imports_nothing_that_only_people_at_terminals_need() -> None:
+    """Each of these is installed beside it, costs megabytes, and has been imported by accident before."""
+    script = (
+        "import sys; from isulad_py.daemon.cli import load_daemon; load_daemon(); import isulad_py.daemon.bootstrap;"
+        "print([m for m in ('rich', 'pygments', 'pyroute2', 'grpc', 'unittest', 'black') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

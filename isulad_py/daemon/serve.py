@@ -20,6 +20,7 @@ from isulad_py.daemon.state_lock import StateLock
 from isulad_py.daemon.systemd import Notifier, inherited_sockets
 from isulad_py.host.limits import raise_open_files
 from isulad_py.host.memory import tune_allocator
+from isulad_py.host.priority import prefer_this_thread
 from isulad_py.model.errors import EngineError
 from isulad_py.telemetry.log_writer import FileSink, LogWriter, Sink, StreamSink
 from isulad_py.telemetry.logs import LevelSwitch, LogSettings, configure
@@ -50,6 +51,7 @@ def _run(config: Config, read: Read, level: LevelSwitch) -> int:
     os.umask(0o022)
     os.chdir("/")
     tune_allocator()
+    prefer_this_thread()
     open_files = raise_open_files()
     notifier = Notifier.from_environment(os.environ)
     log.info("starting", version=__version__, pid=os.getpid(), graph=config.graph, open_files=open_files)

@@ -1,7 +1,7 @@
 """The one place that starts processes.
 
-uvloop's own spawn forks the whole interpreter (7-25 ms in a 60 MB process); `subprocess.Popen` uses vfork (about 1 ms).
-The end of a process is awaited through its pidfd, its pipes are non-blocking descriptors on the loop.
+uvloop's own spawn forks the whole interpreter (7-25 ms in a 60 MB process); `host.spawn` uses vfork (about 1 ms) off
+the loop. The end of a process is awaited through its pidfd, its pipes are non-blocking descriptors on the loop.
 """
 
 from __future__ import annotations
@@ -10,19 +10,25 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from isulad_py.host.collected import CHUNK_BYTES, Collected, collected
+from isulad_py.host.spawn import spawn
 from isulad_py.host.tasks import to_the_end
 from isulad_py.model.errors import DeadlineExceeded, HostFailure, Unavailable
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_LIMIT_BYTES: Final = 1024 * 1024
+DEVNULL: Final = -3
+"""In `stdio`: /dev/null (the same number as subprocess has)."""
+
+_spawners = ThreadPoolExecutor(max_workers=4, thread_name_prefix="spawn")
+"""Threads that wait for vfork; of their own, so that no other blocking work delays a start."""
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -62,13 +68,13 @@ class Completed(Struct, frozen=True, kw_only=True):
 class Child:
     """A started process: awaited, signalled, and never abandoned."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], *, leads_group: bool = False) -> None:
-        self._popen = popen
+    def __init__(self, pid: int, *, leads_group: bool = False) -> None:
+        """`pid` is a child of ours that nobody else reaps."""
+        self.pid = pid
         self._leads_group = leads_group
         self._ending = False
-        self.pid = popen.pid
         self._loop = asyncio.get_running_loop()
-        self._pidfd = os.pidfd_open(popen.pid)
+        self._pidfd = os.pidfd_open(pid)
         self._ended: asyncio.Future[int] = self._loop.create_future()
         self._loop.add_reader(self._pidfd, self._on_end)
 
@@ -77,9 +83,9 @@ class Child:
         os.close(self._pidfd)
         if self._ending:
             self._signal_group(signal.SIGKILL)  # before it is reaped: until then the group's number is its own
-        code = self._popen.wait()
+        _, status = os.waitpid(self.pid, 0)
         if not self._ended.done():
-            self._ended.set_result(code)
+            self._ended.set_result(os.waitstatus_to_exitcode(status))
 
     @property
     def returncode(self) -> int | None:
@@ -114,40 +120,80 @@ class Child:
             return await self.wait()
 
 
-def start(
+async def start(
     argv: Sequence[str],
     *,
-    stdio: tuple[int, int, int] = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL),
+    stdio: tuple[int, int, int] = (DEVNULL, DEVNULL, DEVNULL),
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     pass_fds: Sequence[int] = (),
     new_session: bool = False,
 ) -> Child:
-    """Starts a program on given descriptors. Raises HostFailure when it cannot be started at all."""
-    stdin, stdout, stderr = stdio
+    """Starts a program on given descriptors, which the caller may close afterwards.
+
+    Raises HostFailure when it cannot be started at all. A caller that is cancelled meanwhile leaves no process behind.
+    """
+
+    def spawned() -> int:
+        with _open_null() as null:
+            return spawn(
+                argv,
+                stdio=(_or(stdio[0], null), _or(stdio[1], null), _or(stdio[2], null)),
+                env={"PATH": PATH, **(env or {})},
+                path=PATH,
+                cwd=cwd,
+                pass_fds=pass_fds,
+                new_session=new_session,
+            )
+
+    starting = asyncio.get_running_loop().run_in_executor(_spawners, spawned)
+    cancelled: asyncio.CancelledError | None = None
+    while not starting.done():
+        try:
+            await asyncio.wait([starting])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    with _starting(argv[0]):
+        pid = starting.result()
     try:
-        popen = subprocess.Popen(
-            list(argv),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            env={"PATH": PATH, **(env or {})},
-            cwd=cwd,
-            pass_fds=tuple(pass_fds),
-            start_new_session=new_session,
-        )
-    except FileNotFoundError as error:
-        raise HostFailure(f"cannot start {argv[0]}: no such program") from error
-    except BlockingIOError as error:
-        raise Unavailable(f"cannot start {argv[0]}: too many processes") from error
-    except (OSError, ValueError) as error:
-        raise HostFailure(f"cannot start {argv[0]}: {error}") from error
-    try:
-        return Child(popen, leads_group=new_session)
+        child = Child(pid, leads_group=new_session)
     except BaseException:
-        popen.kill()
-        popen.wait()
+        _drop(pid)
         raise
+    if cancelled is not None:
+        await to_the_end(child.end(0), name=f"end {pid}")
+        raise cancelled
+    return child
+
+
+def _drop(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+@contextlib.contextmanager
+def _starting(program: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise HostFailure(f"cannot start {program}: no such program") from error
+    except BlockingIOError as error:
+        raise Unavailable(f"cannot start {program}: too many processes") from error
+    except (OSError, ValueError) as error:
+        raise HostFailure(f"cannot start {program}: {error}") from error
+
+
+@contextlib.contextmanager
+def _open_null() -> Iterator[int]:
+    fd = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _or(fd: int, null: int) -> int:
+    return null if fd == DEVNULL else fd
 
 
 class _Writer:
@@ -185,7 +231,7 @@ async def run(command: Command) -> Completed:
     is cancelled, it has been terminated, killed if need be, and reaped before this returns. A non-zero exit is a value.
     """
     with collected(command.limit_bytes) as output, contextlib.ExitStack() as stack:
-        child = _start(command, output, stack)
+        child = await _start(command, output, stack)
         try:
             async with asyncio.timeout(command.timeout_seconds):
                 code = await child.wait()
@@ -205,16 +251,16 @@ async def run(command: Command) -> Completed:
         )
 
 
-def _start(command: Command, output: Collected, stack: contextlib.ExitStack) -> Child:
+async def _start(command: Command, output: Collected, stack: contextlib.ExitStack) -> Child:
     """Our end of its stdin is closed by `stack` at the latest."""
-    stdin = subprocess.DEVNULL
+    stdin = DEVNULL
     with contextlib.ExitStack() as given:
         given.callback(output.release)
         if command.stdin is not None:
             stdin, ours = os.pipe()
             given.callback(os.close, stdin)
             stack.callback(_Writer(ours, command.stdin).close)
-        return start(
+        return await start(
             command.argv,
             stdio=(stdin, *output.fds),
             env=command.env,

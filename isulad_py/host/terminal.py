@@ -23,6 +23,7 @@ from isulad_py.model.errors import HostFailure, InvalidInput, Unavailable
 LOOK_AGAIN_SECONDS: Final = 0.1
 MESSAGE_BYTES: Final = 4096
 """A runtime sends the terminal's name beside it."""
+DROP_BYTES: Final = 64 * 1024
 _LARGEST: Final = 0xFFFF
 
 
@@ -77,6 +78,8 @@ class TerminalSource(Source):
         super().__init__(fd)
         self._session = session
         self._over = False
+        self._discarding = False
+        self._later: asyncio.TimerHandle | None = None
 
     async def read(self, limit_bytes: int) -> bytes:
         while True:
@@ -89,6 +92,28 @@ class TerminalSource(Source):
                     await self._session()
                     self._over = True
             self._ended = False
+
+    def discard(self) -> None:
+        """Reads and drops from now on: what nobody wants must not stop who writes it."""
+        asyncio.get_running_loop().add_reader(self._fd, self._drop)
+        self._discarding = True
+
+    def _drop(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            if not self._take(DROP_BYTES):
+                loop.remove_reader(self._fd)
+                self._later = loop.call_later(LOOK_AGAIN_SECONDS, self.discard)
+        except BlockingIOError:
+            return
+
+    def close(self) -> None:
+        if self._discarding:
+            asyncio.get_running_loop().remove_reader(self._fd)
+            self._discarding = False
+        if self._later is not None:
+            self._later.cancel()
+        super().close()
 
     def _take(self, limit_bytes: int) -> bytes:
         """The kernel gives at most 4 KiB at a time."""

@@ -14,6 +14,7 @@ import structlog
 from msgspec import Struct, structs
 
 from isulad_py.host import blocking, pidfd
+from isulad_py.host.cgroup_moves import CgroupMoves
 from isulad_py.host.tasks import to_the_end
 from isulad_py.model.container import ExitFact, Processes
 from isulad_py.model.errors import (
@@ -31,14 +32,18 @@ from isulad_py.model.resources import Resources
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.runtime import ExecCommand, ExecResult, HandlerFeatures, Launch
 from isulad_py.runtime import members, monitor, runc
+from isulad_py.runtime.attach import Attachments
+from isulad_py.runtime.attach_output import Patience
 from isulad_py.runtime.bundle import Bundles, Launched, read_number
 from isulad_py.runtime.command import Commands
 from isulad_py.runtime.control import Control
 from isulad_py.runtime.ending import DIRECT, Endings, note_failure
 from isulad_py.runtime.exec import exec_sync
+from isulad_py.runtime.exec_streams import StreamingExecs
 from isulad_py.runtime.layout import Layout
 from isulad_py.runtime.programs import Call, Programs
 from isulad_py.runtime.resources import update_document
+from isulad_py.runtime.streams import RuntimeStreams
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +59,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 _DEFAULTS: Final = Options(state="/var/run/isulad")
+_PATIENCE: Final = Patience()
 
 
 class OciRuntime:
@@ -79,8 +85,12 @@ class OciRuntime:
             cgroup_mounts=facts.cgroup_mounts,
             clock=clock,
         )
-        self._commands = Commands(programs=self._programs, bundles=self._bundles, layout=self._layout, clock=clock)
+        self._moves = CgroupMoves(facts.cgroup_mounts)
+        self._commands = Commands(
+            programs=self._programs, bundles=self._bundles, layout=self._layout, moves=self._moves, clock=clock
+        )
         self._control = Control(clock=clock)
+        self._clock = clock
 
     async def create(self, launch: Launch) -> Processes:
         version = await self._programs.version(launch.handler)
@@ -111,6 +121,7 @@ class OciRuntime:
         args = monitor.arguments(launch, files, runtime, self._programs.global_args(launch.handler))
         argv = [self._programs.monitor_path(), *args]
         groups = self._monitor_groups(launch)
+        self._moves.warm()
         pid = await monitor.start(argv, bundle=bundle, place=partial(self._place, launch, groups))
         own = tuple(groups) if self._facts.cgroup_version == 2 else ()
         seen = Launched(
@@ -224,6 +235,19 @@ class OciRuntime:
 
     async def exec_sync(self, command: ExecCommand) -> ExecResult:
         return await exec_sync(self._commands, command)
+
+    def streams(self, *, patience: Patience = _PATIENCE) -> RuntimeStreams:
+        """What streaming needs, over the same containers."""
+        execs = StreamingExecs(commands=self._commands, bundles=self._bundles, layout=self._layout)
+        attachments = Attachments(
+            bundles=self._bundles,
+            layout=self._layout,
+            endings=self._endings,
+            control=self._control,
+            clock=self._clock,
+            patience=patience,
+        )
+        return RuntimeStreams(execs=execs, attachments=attachments)
 
     async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> None:
         launched = await blocking.run(self._bundles.record, container_id)

@@ -21,6 +21,7 @@ import structlog
 from msgspec import Struct
 
 from isulad_py.host import adopted, blocking, files, pidfd, process
+from isulad_py.host.cgroup_moves import CgroupMoves
 from isulad_py.host.failures import translated
 from isulad_py.host.tasks import to_the_end
 from isulad_py.model.errors import EngineError, HostFailure
@@ -143,10 +144,13 @@ class Running:
 
 
 class Commands:
-    def __init__(self, *, programs: Programs, bundles: Bundles, layout: Layout, clock: Clock) -> None:
+    def __init__(
+        self, *, programs: Programs, bundles: Bundles, layout: Layout, moves: CgroupMoves, clock: Clock
+    ) -> None:
         self._programs = programs
         self._bundles = bundles
         self._layout = layout
+        self._moves = moves
         self._strays = adopted.Strays(monotonic=clock.monotonic)
         self._pid_files: set[str] = set()
         """Of the execs that are under way."""
@@ -173,7 +177,8 @@ class Commands:
                 options = ("--cgroup", group.argument, *stdio.options) if group and group.argument else stdio.options
                 words = runc.exec_args(order.id, process=_opened(process_fd), pid_file=place.pid_file, options=options)
                 running = Running(name=name_of(order.process), log_fd=log_fd, pid_file=place.pid_file, group=group)
-                runtime = process.start(
+                self._moves.warm()
+                runtime = await process.start(
                     (path, *global_args, *words), stdio=stdio.fds, pass_fds=(process_fd, log_fd, *stdio.pass_fds)
                 )
                 stdio.release()

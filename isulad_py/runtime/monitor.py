@@ -94,7 +94,7 @@ async def start(argv: list[str], *, bundle: str, place: Callable[[int], Awaitabl
             ours.callback(os.close, report)
             monitors.callback(os.close, sync)
             gate, start_gate = _gate(ours, monitors)
-        child = process.start(
+        child = await process.start(
             argv,
             stdio=(subprocess.DEVNULL, subprocess.DEVNULL, words),
             # The terminal's socket is made in TMPDIR, and its name may have 107 bytes.

@@ -189,7 +189,6 @@ def run_phases(bench: Bench, wanted: list[str], pull_floor: partial[None]) -> No
             began = time.monotonic()
             steps[name]()
             say(f"{name}: {time.monotonic() - began:.0f} s")
-    bench.end()
 
 
 def main() -> int:

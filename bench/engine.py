@@ -105,16 +105,15 @@ class Engine:
 
 @dataclass(frozen=True)
 class LoopLag:
-    """Of all looks at the loop since the daemon started; seconds."""
+    """Of all looks at the loop since the daemon started."""
 
     looks: float
     late: float
     """Looks that found it more than 50 ms late."""
-    longest: float | None
 
     @staticmethod
     def parse(text: str) -> LoopLag | None:
-        """Reads a histogram `*loop_lag_seconds`, and a gauge `*loop_lag_max_seconds` where there is one."""
+        """Reads the histogram `*loop_lag_seconds`."""
         buckets = {
             float(limit): float(value)
             for limit, value in re.findall(r'^\w*loop_lag_seconds_bucket\{le="([^"]+)"\} (\S+)', text, re.MULTILINE)
@@ -122,9 +121,8 @@ class LoopLag:
         if not buckets:
             return None
         looks = buckets[float("inf")]
-        highest = re.search(r"^\w*loop_lag_max_seconds (\S+)", text, re.MULTILINE)
         within = max((limit for limit in buckets if limit <= 0.05), default=None)
-        return LoopLag(looks, looks - (buckets[within] if within else 0), float(highest.group(1)) if highest else None)
+        return LoopLag(looks, looks - (buckets[within] if within else 0))
 
 
 def describe(error: BaseException) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from bench.clock import Limit, Samples, machine_busy_ms
-from bench.engine import CALL_SECONDS, Engine, EnginePod, LoopLag, PodOptions
+from bench.engine import CALL_SECONDS, Engine, EnginePod, PodOptions
 from bench.floors import FloorPlace, FloorPod
 from bench.memory import Memory, measure
 from tests.stand.ending import uninterrupted
@@ -44,7 +45,7 @@ class Results:
     lists: dict[str, dict[int, Samples]] = field(default_factory=dict)
     memory: dict[str, dict[str, Memory]] = field(default_factory=dict)
     pulls: dict[str, Samples] = field(default_factory=dict)
-    lag: dict[str, dict[str, Any]] = field(default_factory=dict)
+    lag: dict[str, dict[str, float]] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
 
 
@@ -56,24 +57,23 @@ class Bench:
     amounts: Amounts
     limit: Limit
     results: Results = field(default_factory=Results)
-    _lag_before: dict[str, LoopLag | None] = field(default_factory=dict)
 
     def begin(self) -> None:
         """What can be seen only before the first pod."""
         for engine in self.engines:
             self.results.memory[engine.name] = {"0 pods": measure(engine.pid, [])}
-            self._lag_before[engine.name] = engine.loop_lag()
 
-    def end(self) -> None:
-        """How late the loop was in all of it."""
-        for engine in self.engines:
-            before, after = self._lag_before.get(engine.name), engine.loop_lag()
-            if before and after:
-                self.results.lag[engine.name] = {
-                    "looks": after.looks - before.looks,
-                    "over_50_ms": after.late - before.late,
-                    "longest_ms": after.longest * 1000 if after.longest is not None else None,
-                }
+    @contextmanager
+    def _loop_watched(self, *engines: Engine) -> Iterator[None]:
+        """Adds up how late the loops were under their own load; what other engines do meanwhile is not their doing."""
+        before = {engine.name: engine.loop_lag() for engine in engines}
+        yield
+        for engine in engines:
+            first, last = before[engine.name], engine.loop_lag()
+            if first and last:
+                sums = self.results.lag.setdefault(engine.name, {"looks": 0.0, "over_50_ms": 0.0})
+                sums["looks"] += last.looks - first.looks
+                sums["over_50_ms"] += last.late - first.late
 
     def serial(self) -> None:
         """One pod at a time: floor, engine, engine, floor, …; in each round another one begins."""
@@ -92,7 +92,8 @@ class Bench:
                     for pod, engine in zip(pods, self.engines, strict=True)
                 ]
                 shift = turn % len(lives)
-                self._one_round(lives[shift:] + lives[:shift])
+                with self._loop_watched(*self.engines):
+                    self._one_round(lives[shift:] + lives[:shift])
             except BaseException:
                 floor.clear()
                 raise
@@ -122,7 +123,8 @@ class Bench:
         self._parallel_floors()
         for engine in self.engines:
             if self._time_for(f"parallel pods of {engine.name}", 25):
-                self._parallel_pods(engine)
+                with self._loop_watched(engine):
+                    self._parallel_pods(engine)
 
     def _parallel_floors(self) -> None:
         if not self._time_for("parallel floors", 25):
@@ -211,7 +213,7 @@ class Bench:
                 floor()
             for engine in self.engines:
                 samples = self.results.pulls[engine.name]
-                with engine.noted("pull"):
+                with engine.noted("pull"), self._loop_watched(engine):
                     with samples.timed("PullImage"):
                         engine.pull(engine.pull_image)
                     with samples.timed("RemoveImage"):

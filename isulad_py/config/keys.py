@@ -73,7 +73,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("hosts", _L, "addresses to listen on; unix:// only, at most 10", flag="host", short="H"),
     Key("group", _T, "group that owns the socket (mode 0660); root where the group does not exist", short="G"),
     Key("enable-cri-v1", _B, "serve runtime.v1 beside runtime.v1alpha2"),
-    Key("enable-pod-events", _B, "serve GetContainerEvents, and container statuses inside PodSandboxStatus"),
+    Key("enable-pod-events", _B, "serve GetContainerEvents"),
     Key("websocket-server-listening-port", _I, "port of exec, attach and port-forward; 0 picks a free one", _NONE),
     Key(
         "stream-server-address", _T, "address of the streaming port; loopback, because the kubelet proxies to it", _NONE
@@ -124,7 +124,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key(
         "insecure-registries",
         _L,
-        "hosts that may be asked without a valid certificate, or over plain HTTP",
+        "hosts or networks that may be asked without a valid certificate, or over plain HTTP",
         flag="insecure-registry",
         reloads=True,
     ),

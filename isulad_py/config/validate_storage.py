@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,8 +38,9 @@ def _driver(config: Config) -> Iterator[Finding]:
 
 
 def _hosts(config: Config) -> Iterator[Finding]:
-    """A mirror may carry a scheme and a path, a registry is a host with or without a port."""
-    hosts = [("insecure-registries", host, host) for host in config.insecure_registries]
+    """A mirror may carry a scheme and a path, an insecure registry may be a network; else it is a host with or without
+    a port."""
+    hosts = [("insecure-registries", host, host) for host in config.insecure_registries if not _is_network(host)]
     hosts += [("registries", host, host) for host in config.registries]
     mirrors = [("registry-mirrors", mirror) for mirror in config.registry_mirrors]
     mirrors += [("registries", mirror) for entry in config.registries.values() for mirror in entry.mirrors]
@@ -47,6 +49,14 @@ def _hosts(config: Config) -> Iterator[Finding]:
         if not _HOST.fullmatch(host):
             message = f"{written!r} is no registry host"
             yield Finding(id="bad-value", key=key, message=message, hint="such as registry.example.org:5000")
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _registries(config: Config, exists: Callable[[str], bool]) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ from isulad_py.wire.cri.services import Services as CriServices
 from isulad_py.wire.cri.table import cri_methods
 from isulad_py.wire.interceptor import Interceptor
 from isulad_py.wire.listener import UnixListener
+from isulad_py.wire.methods import Method
 from isulad_py.wire.server import UNDO_SECONDS, Server
 
 log = structlog.get_logger(__name__)
@@ -105,9 +106,7 @@ async def _start_serving(start: Start, lifecycle: Lifecycle, adapters: Adapters,
             systemd_cgroup=config.systemd_cgroup,
         )
     )
-    if not config.enable_cri_v1:
-        methods = {path: method for path, method in methods.items() if not path.startswith("/runtime.v1.")}
-    interceptor = Interceptor(methods=methods, metrics=start.metrics, clock=adapters.clock)
+    interceptor = Interceptor(methods=offered(methods, config), metrics=start.metrics, clock=adapters.clock)
     server = Server(answer=interceptor, tasks=lifecycle.background)
     seconds = config.drain_timeout + UNDO_SECONDS
     lifecycle.on_close("calls", partial(server.stop, config.drain_timeout), seconds=seconds)
@@ -121,6 +120,16 @@ async def _start_serving(start: Start, lifecycle: Lifecycle, adapters: Adapters,
         opened = listener.open()
         lifecycle.on_close("listener", partial(blocking.run, listener.remove))
         await server.start(opened)
+
+
+def offered(methods: Mapping[str, Method], config: Config) -> dict[str, Method]:
+    """What the configuration leaves of all methods; clients are told that the others are not implemented."""
+    return {
+        path: method
+        for path, method in methods.items()
+        if (config.enable_cri_v1 or not path.startswith("/runtime.v1."))
+        and (config.enable_pod_events or method.short_name != "GetContainerEvents")
+    }
 
 
 async def _start_health(start: Start, lifecycle: Lifecycle, progress: Progress) -> None:

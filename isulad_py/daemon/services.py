@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
+from isulad_py.config.keys import KEYS
 from isulad_py.config.schema import Config
 from isulad_py.daemon.adapters import Adapters
 from isulad_py.engine.containers import Containers
@@ -25,8 +27,13 @@ from isulad_py.engine.registry import Registry
 from isulad_py.engine.specs import Specs
 from isulad_py.engine.stats import Stats
 from isulad_py.engine.sweeper import Sweeper
+from isulad_py.host.files import read_limited
+from isulad_py.model.errors import EngineError, InvalidInput
 from isulad_py.ports.tasks import Tasks
+from isulad_py.spec import seccomp
 from isulad_py.spec.inputs import Defaults, Ulimit
+
+SECCOMP_LIMIT_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,10 +214,23 @@ def spec_defaults(config: Config) -> Defaults:
     ulimits = tuple(
         Ulimit(name=limit.name, hard=limit.hard, soft=limit.soft) for limit in config.default_ulimits.values()
     )
-    return Defaults(ulimits=ulimits, umask=0o022 if config.native_umask == "normal" else 0o027)
+    umask = 0o022 if config.native_umask == "normal" else 0o027
+    return Defaults(ulimits=ulimits, umask=umask, seccomp=_seccomp_profile(config.seccomp_profile))
+
+
+def _seccomp_profile(path: str) -> bytes | None:
+    """Read and checked at the start, so that a broken profile is not found out by the first container."""
+    if not path:
+        return None
+    try:
+        profile = read_limited(path, SECCOMP_LIMIT_BYTES)
+        seccomp.parse(profile)
+    except EngineError as error:
+        raise InvalidInput(f"seccomp-profile: {path}: {error}") from error
+    return profile
 
 
 def effective_config(config: Config) -> bytes:
     """daemon.json as it is in force; a key is spelt as in the file."""
     values = msgspec.to_builtins(config)
-    return msgspec.json.encode({name.replace("_", "-"): value for name, value in values.items()})
+    return msgspec.json.encode({key.name: values[key.attribute] for key in KEYS})

@@ -15,3 +15,12 @@ def test_mirrors_that_are_hosts(host: str) -> None:
 
 def test_overlay_is_an_alias() -> None:
     assert list(check(Config(storage_driver="overlay"), lambda path: True)) == []
+
+
+@pytest.mark.parametrize("host", ["10.0.0.0/8", "fd00::/8", "127.0.0.1:5000", "registry.local"])
+def test_hosts_and_networks_may_be_insecure(host: str) -> None:
+    assert list(check(Config(insecure_registries=(host,)), lambda path: True)) == []
+
+
+def test_a_network_that_is_none() -> None:
+    assert list(check(Config(insecure_registries=("10.0.0.0/33",)), lambda path: True))

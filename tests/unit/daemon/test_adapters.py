@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from isulad_py.config.schema import Config, RegistryEntry
+from isulad_py.daemon.adapters import registry_options
+
+
+def test_both_ways_of_naming_mirrors_and_insecure_hosts() -> None:
+    entry = RegistryEntry(mirrors=("slow.example",), insecure=True, ca_file="/ca.pem")
+    config = Config(
+        registry_mirrors=("http://fast.example:5000",),
+        registries={"docker.io": entry, "quay.io": RegistryEntry()},
+        insecure_registries=("10.0.0.0/8",),
+        insecure_skip_verify_enforce=True,
+        certs_dir="/certs",
+    )
+    options = registry_options(config)
+    assert options.mirrors == {"docker.io": ("http://fast.example:5000", "slow.example")}
+    assert options.insecure_hosts == ("10.0.0.0/8", "docker.io")
+    assert options.ca_files == {"docker.io": "/ca.pem"}
+    assert (options.skip_verify, options.certs_dir) == (True, "/certs")

@@ -20,7 +20,7 @@ from isulad_py.daemon.state_lock import StateLock
 from isulad_py.daemon.systemd import Notifier, inherited_sockets
 from isulad_py.host.limits import raise_open_files
 from isulad_py.host.memory import tune_allocator
-from isulad_py.host.priority import prefer_this_thread
+from isulad_py.host.priority import prefer_this_process
 from isulad_py.model.errors import EngineError
 from isulad_py.telemetry.log_writer import FileSink, LogWriter, Sink, StreamSink
 from isulad_py.telemetry.logs import LevelSwitch, LogSettings, configure
@@ -34,6 +34,7 @@ def serve(config: Config, *, read: Read, err: TextIO) -> int:
     if os.geteuid() != 0:
         print("isulad: must run as root: namespaces, mounts and cgroups are made here", file=err)
         return 1
+    prefer_this_process()  # before the first thread
     with contextlib.ExitStack() as stack:
         try:
             lock = StateLock.acquire(graph=config.graph, state=config.state, pid_file=config.pidfile)
@@ -51,7 +52,6 @@ def _run(config: Config, read: Read, level: LevelSwitch) -> int:
     os.umask(0o022)
     os.chdir("/")
     tune_allocator()
-    prefer_this_thread()
     open_files = raise_open_files()
     notifier = Notifier.from_environment(os.environ)
     log.info("starting", version=__version__, pid=os.getpid(), graph=config.graph, open_files=open_files)

@@ -1,25 +1,29 @@
-"""The loop's share of a busy machine."""
+"""The daemon's share of a busy machine: before ordinary programs, so that a start of many pods does not keep the loop
+from its sockets. All threads alike: one that holds the interpreter lock and does not get to run would stop the loop."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from typing import Final
 
 NICE: Final = -10
+SWITCH_SECONDS: Final = 0.0005
+"""After how long a thread that computes hands the interpreter lock to the loop (Python's own: 5 ms)."""
 
 
-def prefer_this_thread(nice: int = NICE) -> bool:
-    """Lets the calling thread run before ordinary ones: a start of many pods must not keep the loop from its sockets.
-
-    Threads and programs that are started from here on begin at the ordinary priority again (sched(7),
-    SCHED_RESET_ON_FORK). Returns false where that is not allowed.
-    """
-    reset = getattr(os, "SCHED_RESET_ON_FORK", 0)
-    if not reset:
-        return False
+def prefer_this_process(nice: int = NICE) -> bool:
+    """For the calling thread and those that it starts from here on. Returns false where that is not allowed."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_OTHER | reset, os.sched_param(0))
         os.setpriority(os.PRIO_PROCESS, 0, nice)
         return True
     return False
+
+
+def start_programs_ordinarily() -> None:
+    """Programs that the calling thread starts have the ordinary priority (sched(7), SCHED_RESET_ON_FORK)."""
+    reset = getattr(os, "SCHED_RESET_ON_FORK", 0)
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_OTHER | reset, os.sched_param(0))

@@ -18,6 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from isulad_py.host.collected import CHUNK_BYTES, Collected, collected
+from isulad_py.host.priority import start_programs_ordinarily
 from isulad_py.host.spawn import spawn
 from isulad_py.host.tasks import to_the_end
 from isulad_py.model.errors import DeadlineExceeded, HostFailure, Unavailable
@@ -27,7 +28,7 @@ DEFAULT_LIMIT_BYTES: Final = 1024 * 1024
 DEVNULL: Final = -3
 """In `stdio`: /dev/null (the same number as subprocess has)."""
 
-_spawners = ThreadPoolExecutor(max_workers=4, thread_name_prefix="spawn")
+_spawners = ThreadPoolExecutor(max_workers=4, thread_name_prefix="spawn", initializer=start_programs_ordinarily)
 """Threads that wait for vfork; of their own, so that no other blocking work delays a start."""
 
 
@@ -81,9 +82,14 @@ class Child:
     def _on_end(self) -> None:
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
+        self._pidfd = -1
         if self._ending:
             self._signal_group(signal.SIGKILL)  # before it is reaped: until then the group's number is its own
-        _, status = os.waitpid(self.pid, 0)
+        # Off the loop: the kernel may take tens of milliseconds to bury a process on a busy machine.
+        self._loop.run_in_executor(_spawners, os.waitpid, self.pid, 0).add_done_callback(self._on_reaped)
+
+    def _on_reaped(self, reaped: asyncio.Future[tuple[int, int]]) -> None:
+        _, status = reaped.result()
         if not self._ended.done():
             self._ended.set_result(os.waitstatus_to_exitcode(status))
 
@@ -97,7 +103,7 @@ class Child:
 
     def signal(self, number: int) -> None:
         """Success when the process has already ended: the pidfd cannot name another one."""
-        if not self._ended.done():
+        if self._pidfd >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, number)
 
@@ -109,7 +115,7 @@ class Child:
     async def end(self, grace_seconds: float) -> int:
         """Terminate, wait, kill, reap; a group that it leads goes with it."""
         self._ending = True
-        if not self._ended.done():
+        if self._pidfd >= 0:
             self._signal_group(signal.SIGTERM)
         self.signal(signal.SIGTERM)
         try:

@@ -105,11 +105,12 @@ def tell_pod(options: argparse.Namespace, mark: Mark, cri: Cri, *, image: str, d
             story.fetch_page(pod)
             story.execute(cri, pod, "hostname")
             story.execute(cri, pod, "ip", "-4", "route")
-            story.show_log(pod, until="serving on")
+            story.show_log(pod, until="response:200")
             story.show_stats(cri, pod)
             if daemon:
                 crash(cri, pod, daemon)
                 story.fetch_page(pod)
+                story.show_log(pod, until="response:200", times=2, last=1)
             if options.hold:
                 story.wait_for_enter(daemon.address if daemon else options.socket)
             heading("down")

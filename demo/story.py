@@ -208,11 +208,13 @@ def execute(cri: Cri, pod: Pod, *command: str) -> None:
             shown.tell(f"  {line}")
 
 
-def show_log(pod: Pod, *, until: str) -> None:
-    """The log as it is on disk, in CRI's format; waits until a line with the text is there."""
+def show_log(pod: Pod, *, until: str, times: int = 1, last: int = 0) -> None:
+    """The log as it is on disk, in CRI's format, all of it or its last lines; waits until the text is there so often."""
     with step("log") as shown:
-        wait_for(f"the line {until!r} in the log", lambda: pod.log.exists() and until in pod.log.read_text())
-        for line in pod.log.read_text(encoding="utf-8").splitlines():
+        wait_for(
+            f"the text {until!r} in the log", lambda: pod.log.exists() and pod.log.read_text().count(until) >= times
+        )
+        for line in pod.log.read_text(encoding="utf-8").splitlines()[-last:]:
             moment, stream, tag, text = line.split(" ", 3)
             shown.tell(f"{moment[11:23]} {stream} {tag} {text}")
 

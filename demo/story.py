@@ -209,7 +209,7 @@ def execute(cri: Cri, pod: Pod, *command: str) -> None:
 
 
 def show_log(pod: Pod, *, until: str, times: int = 1, last: int = 0) -> None:
-    """The log as it is on disk, in CRI's format, all of it or its last lines; waits until the text is there so often."""
+    """The log as it is on disk, in CRI's format, or its last lines; waits until the text is there so often."""
     with step("log") as shown:
         wait_for(
             f"the text {until!r} in the log", lambda: pod.log.exists() and pod.log.read_text().count(until) >= times

@@ -132,8 +132,11 @@ class Repository:
             try:
                 answer = await ask(endpoint)
             except EngineError as error:
-                if endpoint.instead_of_tls and isinstance(error, Unavailable):
-                    self._plain_hosts.discard(endpoint.host)
+                if endpoint.instead_of_tls:
+                    if isinstance(error, Unavailable):
+                        self._plain_hosts.discard(endpoint.host)
+                    elif failures and isinstance(failures[-1].__cause__, NotTls):
+                        failures.pop()  # that it does not speak TLS explains nothing, since it speaks
                 failures.append(self.named(error, endpoint, step))
                 continue
             if endpoint.instead_of_tls:
@@ -158,7 +161,7 @@ class Repository:
             raise self.named(error, self._endpoints[0], step) from error
 
     def named(self, error: EngineError, endpoint: Endpoint, step: str) -> EngineError:
-        named = public_class(error)(f"registry {endpoint.host}: image {self.reference}: {step}: {error.message}")
+        named = _public(error)(f"registry {endpoint.host}: image {self.reference}: {step}: {error.message}")
         named.__cause__ = error
         return named
 
@@ -241,7 +244,7 @@ def _told_digest(response: aiohttp.ClientResponse) -> Digest | None:
         return None
 
 
-def public_class(error: EngineError) -> type[EngineError]:
+def _public(error: EngineError) -> type[EngineError]:
     """The class of model.errors that a class of ours stands for."""
     return next(kind for kind in type(error).__mro__ if kind.__module__ == EngineError.__module__)
 
@@ -254,6 +257,6 @@ def _most_telling(failures: list[EngineError]) -> EngineError:
     others = [error.message for error in failures if error is not last]
     if not others:
         return last
-    telling = public_class(last)(f"{last.message}; also: {'; '.join(others)}"[:4000])
+    telling = _public(last)(f"{last.message}; also: {'; '.join(others)}"[:4000])
     telling.__cause__ = last.__cause__
     return telling

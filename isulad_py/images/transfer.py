@@ -16,7 +16,7 @@ from isulad_py.host.tasks import to_the_end
 from isulad_py.images.http import Interrupted, Stalled, check_complete, translated
 from isulad_py.images.manifest import Descriptor
 from isulad_py.images.options import Endpoint, RegistryOptions
-from isulad_py.images.registry import Repository, public_class
+from isulad_py.images.registry import Repository
 from isulad_py.images.unpack import BlobDamaged, BlobFacts, UnpackLimits, unpack
 from isulad_py.model.errors import EngineError, Unavailable
 from isulad_py.model.ids import ChainId, Digest
@@ -43,9 +43,10 @@ class LayerPlan(Struct, frozen=True, kw_only=True):
 class _Decided(Exception):
     """An error past the endpoints that might be asked next: no other registry would make it better."""
 
-    def __init__(self, error: EngineError) -> None:
+    def __init__(self, error: EngineError, endpoint: Endpoint) -> None:
         super().__init__(error)
         self.error = error
+        self.endpoint = endpoint
 
 
 class Transfer:
@@ -82,9 +83,8 @@ class Transfer:
         try:
             return await repository.each(f"fetch layer {plan.descriptor.digest}", ask)
         except _Decided as decided:
-            error = decided.error
-            message = f"image {repository.reference}: unpack layer {plan.descriptor.digest}: {error.message}"
-            raise public_class(error)(message) from error
+            error = repository.named(decided.error, decided.endpoint, f"unpack layer {plan.descriptor.digest}")
+            raise error from decided.error
 
     async def _stream(
         self, repository: Repository, endpoint: Endpoint, plan: LayerPlan, staged: str, say: Say
@@ -103,7 +103,7 @@ class Transfer:
             handover.abort()
             await to_the_end(_settle(worker), name="end of an unpacking thread")
             if isinstance(error, EngineError) and worker.exception() is error:
-                raise _Decided(error) from error
+                raise _Decided(error, endpoint) from error
             raise
 
     async def _feed(

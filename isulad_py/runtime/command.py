@@ -115,7 +115,8 @@ class Running:
                     self._command = self._adopt()
             awaited = [child for child in (runtime, self._command) if child and child.returncode is None]
             left = await blocking.run(self._kill_tree, [child.pid for child in awaited])
-            if not awaited and not left:
+            dying = [(pid, started) for pid, started in self._killed.items() if pidfd.alive(pid, started)]
+            if not awaited and not left and not dying:
                 return
             if self._command is not None:
                 self._command.signal(signal.SIGKILL)
@@ -123,7 +124,8 @@ class Running:
                 runtime.signal(signal.SIGKILL)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(ROUND_SECONDS):
-                    await asyncio.gather(*(child.wait() for child in awaited))
+                    waits = [child.wait() for child in awaited]
+                    await asyncio.gather(*waits, *(pidfd.wait_end(pid, started) for pid, started in dying))
         log.warning("processes of an exec still run after SIGKILL", exec=self._name)
 
     def _kill_tree(self, roots: list[int]) -> int:

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -27,11 +28,24 @@ def fail(arguments: list[str], message: str) -> None:
     sys.exit(1)
 
 
-def leave_running(args: list[str], pid_file: str, fifo: str = "") -> None:
+def take_terminal(console: str) -> None:
+    """A new terminal for this process, the other side of it for whoever listens."""
+    master, slave = os.openpty()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.connect(console)
+        socket.send_fds(listener, [b"terminal"], [master])
+    os.close(master)
+    os.login_tty(slave)
+
+
+def leave_running(args: list[str], pid_file: str, fifo: str = "", console: str = "") -> None:
     """A process of its own, and its number in the file."""
     pid = os.fork()
     if pid == 0:
-        os.setsid()
+        if console:
+            take_terminal(console)
+        else:
+            os.setsid()
         if fifo:
             os.close(os.open(fifo, os.O_WRONLY))
         os.execvp(args[0], args)
@@ -79,7 +93,7 @@ def runtime(arguments: list[str]) -> None:
         args = json.loads(Path(option(arguments, "--process")).read_text())["args"]
         if "missing" in args[0]:
             fail(arguments, f'exec failed: exec: "{args[0]}": executable file not found in $PATH')
-        leave_running(args, option(arguments, "--pid-file"))
+        leave_running(args, option(arguments, "--pid-file"), console=option(arguments, "--console-socket"))
     elif command == "update":
         (state / "update.json").write_text(sys.stdin.read())
 

@@ -174,3 +174,27 @@ def test_a_socket_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
         ConsoleSocket(str(tmp_path), "console")
     assert (tmp_path / "console").exists()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+async def test_output_that_nobody_wants_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "LOOK_AGAIN_SECONDS", 0.0)
+    session = Session()
+    session.terminal.source.discard()
+    os.set_blocking(session.slave, False)
+
+    async def say(fd: int, count: int) -> None:
+        while count:
+            try:
+                count -= os.write(fd, bytes(min(count, 4096)))
+            except BlockingIOError:
+                await asyncio.sleep(0)
+
+    await say(session.slave, 500_000)
+    session.leave()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    again = os.open(session.name, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    await say(again, 500_000)
+    os.close(again)
+    session.terminal.close()
+    session.terminal.close()

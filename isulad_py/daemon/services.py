@@ -19,6 +19,7 @@ from isulad_py.engine.images import Images, PullReport, report_nothing
 from isulad_py.engine.locks import Locks
 from isulad_py.engine.pause import PauseContainers
 from isulad_py.engine.pod_cgroups import PodCgroups
+from isulad_py.engine.pod_metrics import PodMetrics
 from isulad_py.engine.pods import Pods
 from isulad_py.engine.queries import Queries
 from isulad_py.engine.readiness import FeatureCache, Readiness
@@ -45,6 +46,7 @@ class Services:
     exec: Exec
     images: Images
     stats: Stats
+    metrics: PodMetrics
     events: Events
     readiness: Readiness
     recovery: Recovery
@@ -72,6 +74,13 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
     containers = _containers(adapters, base, tasks)
     pods = _pods(config, adapters, base, containers, tasks)
     queries = Queries(registry=base.registry, runtime=adapters.runtime)
+    stats = Stats(
+        queries=queries,
+        sampler=adapters.sampler,
+        rootfs=adapters.rootfs,
+        network=adapters.network,
+        clock=adapters.clock,
+    )
     return Services(
         registry=base.registry,
         queries=queries,
@@ -79,12 +88,9 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
         containers=containers,
         exec=Exec(registry=base.registry, runtime=adapters.runtime, specs=base.specs),
         images=base.images,
-        stats=Stats(
-            queries=queries,
-            sampler=adapters.sampler,
-            rootfs=adapters.rootfs,
-            network=adapters.network,
-            clock=adapters.clock,
+        stats=stats,
+        metrics=PodMetrics(
+            queries=queries, sampler=adapters.sampler, rootfs=adapters.rootfs, stats=stats, clock=adapters.clock
         ),
         events=base.events,
         readiness=Readiness(

@@ -99,7 +99,7 @@ class Stats:
                         timestamp=self._clock.now_ns(),
                         cgroup=reading,
                         nano_cores=self._rate(record.id, reading) if reading else None,
-                        interfaces=await self._interfaces(record),
+                        interfaces=await self.interfaces(record),
                         process_count=sum(counts) if counts else None,
                         containers=samples,
                     ),
@@ -107,7 +107,7 @@ class Stats:
             )
         return found
 
-    async def _interfaces(self, record: PodRecord) -> tuple[InterfaceSample, ...]:
+    async def interfaces(self, record: PodRecord) -> tuple[InterfaceSample, ...]:
         """None for the host's network, and none for a namespace that goes away just now."""
         if not record.environment.netns_path:
             return ()

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from isulad_py.model.ids import ChainId, ContainerId
+from isulad_py.model.metrics import FilesystemCapacity
 from isulad_py.model.stats import FilesystemUsage
 
 
@@ -81,6 +82,10 @@ class RootFilesystems(Protocol):
 
     async def total_usage(self) -> FilesystemUsage:
         """Of all writable layers together; its mountpoint exists."""
+        ...
+
+    async def capacity(self) -> FilesystemCapacity:
+        """Of the file system that holds the writable layers."""
         ...
 
     def path_for(self, container_id: ContainerId) -> str:

@@ -11,12 +11,13 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
-from isulad_py.host import blocking, mounts
+from isulad_py.host import block_devices, blocking, mounts
 from isulad_py.host.failures import translated
 from isulad_py.host.tasks import to_the_end
 from isulad_py.host.tree_usage import measure_tree
 from isulad_py.model.errors import AlreadyExists, EngineError, NotFound, Unsupported
 from isulad_py.model.ids import ContainerId
+from isulad_py.model.metrics import FilesystemCapacity
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.storage import RootfsRequest
@@ -101,6 +102,9 @@ class OverlayRootFilesystems:
             used_bytes=sum(sample.used_bytes for sample in samples),
             inodes_used=sum(sample.inodes_used for sample in samples),
         )
+
+    async def capacity(self) -> FilesystemCapacity:
+        return await blocking.run(_capacity, self._paths.root)
 
     def path_for(self, container_id: ContainerId) -> str:
         return self._paths.merged(container_id)
@@ -193,6 +197,14 @@ class OverlayRootFilesystems:
                 self._wanted.pop(container_id, None)
         finally:
             self._measuring = False
+
+
+def _capacity(path: str) -> FilesystemCapacity:
+    total_bytes, total_inodes, free_inodes = block_devices.space_of(path)
+    device = block_devices.device_under(path)
+    return FilesystemCapacity(
+        device=device, total_bytes=total_bytes, total_inodes=total_inodes, free_inodes=free_inodes
+    )
 
 
 def _names(folder: str) -> list[str]:

@@ -78,17 +78,17 @@ class Encodings(Generic[R]):
             yield chunk
 
 
-async def join_fresh(elements: Iterable[bytes]) -> bytes:
+async def join_fresh(elements: Iterable[bytes], *, slice_: int = SLICE) -> bytes:
     """The message that holds these elements of a repeated field, which are true for this answer only."""
-    return b"".join(await gather_fresh(elements))
+    return b"".join(await gather_fresh(elements, slice_=slice_))
 
 
-async def gather_fresh(elements: Iterable[bytes]) -> list[bytes]:
-    """Elements that are made while they are asked for; the loop has its turn in between."""
+async def gather_fresh(elements: Iterable[bytes], *, slice_: int = SLICE) -> list[bytes]:
+    """Elements that are made while they are asked for; after so many of them the loop has its turn."""
     found = []
     for number, element in enumerate(elements, 1):
         found.append(element)
-        if number % SLICE == 0:
+        if number % slice_ == 0:
             await asyncio.sleep(0)
     return found
 

@@ -51,3 +51,14 @@ async def test_what_is_unknown_is_none(world: tuple[CgroupSampler, Put]) -> None
     assert sample is not None
     assert sample.cpu_usage_ns is None
     assert sample.timestamp > 0
+
+
+async def test_details_come_in_the_same_order(world: tuple[CgroupSampler, Put]) -> None:
+    sampler, put = world
+    put("/pods/a", 1)
+    found = await sampler.details(["/pods/gone", "/pods/a"])
+    assert found[0] is None
+    assert found[1] is not None
+    sample, details = found[1]
+    assert (sample.memory_usage_bytes, details.cpu_periods) == (1, None)
+    assert await sampler.details([]) == []

@@ -103,3 +103,10 @@ async def test_remount_is_idempotent_and_needs_a_writable_layer(rootfs: RootFile
     with pytest.raises(NotFound, match=TWO):
         await rootfs.remount(request_of(TWO))
     assert await rootfs.present() == {ONE}
+
+
+async def test_the_file_system_behind_it_has_room(rootfs: RootFilesystems) -> None:
+    capacity = await rootfs.capacity()
+    assert capacity.device
+    assert capacity.total_bytes > 0
+    assert capacity.total_inodes >= capacity.free_inodes

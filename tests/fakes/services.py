@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from isulad_py.engine.events import Events, Subscription
+from isulad_py.engine.pod_metrics import ContainerReading, PodMetrics, PodReading
 from isulad_py.engine.queries import ContainerFilter, PodFilter, Queries
 from isulad_py.engine.readiness import Condition, EngineStatus
 from isulad_py.engine.registry import Registry
@@ -19,12 +20,13 @@ from isulad_py.model.image import Credentials, ImageRecord
 from isulad_py.model.network import NetworkResult
 from isulad_py.model.pod import PodConfig, PodRecord
 from isulad_py.model.resources import Resources
-from isulad_py.model.stats import CgroupSample, ContainerSample, FilesystemUsage, PodSample
+from isulad_py.model.stats import CgroupSample, ContainerSample, FilesystemUsage, InterfaceSample, PodSample
 from isulad_py.ports.runtime import ExecResult, HandlerFeatures
 from isulad_py.wire.cri.services import Services
 from tests.fakes.clock import FakeClock
 from tests.fakes.faults import Faults
 from tests.fakes.records import MemoryRecords
+from tests.readings import FULL
 
 
 class FakeEngine:
@@ -64,6 +66,7 @@ class FakeEngine:
             "exec": _Exec(self),
             "images": _Images(self),
             "stats": _Stats(self, queries),
+            "metrics": _Metrics(self, queries),
             "events": _Events(self),
             "readiness": _Readiness(self),
             "network": _Network(self),
@@ -255,6 +258,27 @@ class _Stats:
         parts = tuple(self._sample(container)[1] for container in self._queries.containers_of(record.id))
         cgroup = CgroupSample(timestamp=self._engine.clock.now_ns(), cpu_usage_ns=9)
         return record, PodSample(pod_id=record.id, cgroup=cgroup, containers=parts)
+
+
+class _Metrics:
+    descriptors = staticmethod(PodMetrics.descriptors)
+
+    def __init__(self, engine: FakeEngine, queries: Queries) -> None:
+        self._engine = engine
+        self._queries = queries
+
+    async def read(self) -> list[PodReading]:
+        await self._engine.at("metrics.read")
+        return [self._pod(pod) for pod in self._queries.pods(PodFilter())]
+
+    def _pod(self, pod: PodRecord) -> PodReading:
+        containers = [
+            ContainerReading(id=record.id, timestamp=2, labels=("", "", "", record.id, "", ""), reading=FULL)
+            for record in self._queries.containers_of(pod.id)
+        ]
+        interfaces = (InterfaceSample(name="eth0", rx_bytes=5),)
+        labels = ("", "", "", pod.id, "", "")
+        return PodReading(id=pod.id, timestamp=1, labels=labels, interfaces=interfaces, containers=tuple(containers))
 
 
 class _Events:

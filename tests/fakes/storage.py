@@ -7,6 +7,7 @@ from pathlib import Path
 
 from isulad_py.model.errors import AlreadyExists, NotFound
 from isulad_py.model.ids import ChainId, ContainerId
+from isulad_py.model.metrics import FilesystemCapacity
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.storage import RootfsRequest
 from tests.fakes.faults import Faults
@@ -112,6 +113,9 @@ class MemoryRootFilesystems:
         return FilesystemUsage(
             timestamp=1, mountpoint="/", used_bytes=sum(self.used_bytes.values()), inodes_used=len(self.used_bytes)
         )
+
+    async def capacity(self) -> FilesystemCapacity:
+        return FilesystemCapacity(device="/dev/fake", total_bytes=1 << 30, total_inodes=1000, free_inodes=900)
 
     def path_for(self, container_id: ContainerId) -> str:
         return f"{self._directory or '/fake/containers'}/{container_id}/merged"

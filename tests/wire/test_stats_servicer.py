@@ -54,3 +54,17 @@ async def test_attributes_follow_every_change(served: Served, client: Any) -> No
     config = msgspec.structs.replace(container.config, metadata=ContainerMetadata(name="other"))
     served.engine.change(container, config=config)
     assert await names() == ["other"]
+
+
+async def test_metrics(served: Served, client: Any) -> None:
+    pod = served.engine.add_pod()
+    container = served.engine.add_container(pod)
+    m = client.m
+    described = (await client.runtime.ListMetricDescriptors(m.ListMetricDescriptorsRequest())).descriptors
+    keys = {each.name: len(each.label_keys) for each in described}
+    [found] = (await client.runtime.ListPodSandboxMetrics(m.ListPodSandboxMetricsRequest())).pod_metrics
+    assert (found.pod_sandbox_id, [each.container_id for each in found.container_metrics]) == (pod.id, [container.id])
+    told = [*found.metrics, *found.container_metrics[0].metrics]
+    assert {metric.name: len(metric.label_values) for metric in told} == keys
+    answers = [each async for each in client.runtime.StreamPodSandboxMetrics(m.StreamPodSandboxMetricsRequest())]
+    assert [list(answer.pod_sandbox_metrics) for answer in answers] == [[found]]

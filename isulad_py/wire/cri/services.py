@@ -8,6 +8,7 @@ from isulad_py.engine.containers import Containers
 from isulad_py.engine.events import Events
 from isulad_py.engine.exec import Exec
 from isulad_py.engine.images import Images
+from isulad_py.engine.pod_metrics import PodMetrics
 from isulad_py.engine.pods import Pods
 from isulad_py.engine.queries import Queries
 from isulad_py.engine.readiness import Readiness
@@ -31,6 +32,7 @@ class Services:
     exec: Exec
     images: Images
     stats: Stats
+    metrics: PodMetrics
     events: Events
     readiness: Readiness
     network: Network

@@ -13,7 +13,7 @@ from isulad_py.model.stats import ContainerSample, PodSample
 from isulad_py.wire.cri.services import Lists, Services
 from isulad_py.wire.encodings import Chunks, gather_fresh, join_fresh, split
 from isulad_py.wire.protobuf import message
-from isulad_py.wire.translate import calls, filters, stats
+from isulad_py.wire.translate import calls, filters, metrics, stats
 
 
 class StatsServicer:
@@ -79,3 +79,23 @@ class StatsServicer:
             message(1, stats.pod_stats(pod, sample, members))
             for pod, (_, sample) in zip(attributes, found, strict=True)
         )
+
+    async def list_metric_descriptors(
+        self, _request: cri.ListMetricDescriptorsRequest
+    ) -> cri.ListMetricDescriptorsResponse:
+        found = self._to.metrics.descriptors()
+        return cri.ListMetricDescriptorsResponse(descriptors=[metrics.descriptor_message(each) for each in found])
+
+    async def list_pod_sandbox_metrics(self, _request: cri.ListPodSandboxMetricsRequest) -> bytes:
+        return b"".join(await self._metrics())
+
+    def stream_pod_sandbox_metrics(self, _request: cri.StreamPodSandboxMetricsRequest) -> Chunks:
+        return nullcontext(self._chunks_of_metrics())
+
+    async def _chunks_of_metrics(self) -> AsyncIterator[bytes]:
+        for chunk in split(await self._metrics()):
+            yield chunk
+
+    async def _metrics(self) -> list[bytes]:
+        found = await self._to.metrics.read()
+        return await gather_fresh((message(1, metrics.pod_metrics(pod)) for pod in found), slice_=1)

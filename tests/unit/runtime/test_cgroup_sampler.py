@@ -69,3 +69,28 @@ async def test_a_hierarchy_that_is_not_mounted_is_unknown_not_zero(v1: HostFacts
     assert sample is not None
     assert (sample.cpu_usage_ns, sample.pids_current, sample.processes) == (None, None, None)
     assert sample.memory_rss_bytes == 8192
+
+
+async def test_details_of_version_1(v1: HostFacts, tmp_path: Path) -> None:
+    (tmp_path / "blkio/pods/a").mkdir(parents=True)
+    (tmp_path / "blkio/pods/a/blkio.throttle.io_service_bytes_recursive").write_text("4095:7 Read 5\nTotal 5\n")
+    (tmp_path / "pids/pods/a/pids.max").write_text("max\n")
+    (tmp_path / "pids/pods/a/cgroup.procs").write_text("4194305\n4194306\n")
+    mounts = v1.cgroup_mounts | {"blkio": str(tmp_path / "blkio")}
+    found = await CgroupFiles(host_facts(cgroup_version=1, cgroup_mounts=mounts)).details(["/pods/a", "/pods/b"])
+    assert found[1] is None
+    assert found[0] is not None
+    sample, details = found[0]
+    assert (sample.memory_usage_bytes, sample.processes) == (10485760, 3)
+    assert [(io.device, io.read_bytes) for io in details.io] == [("4095:7", 5)]
+    assert (details.threads_limit, details.descriptors, details.open_files_soft_limit) == (None, 0, None)
+
+
+async def test_details_of_version_2(v2: HostFacts, tmp_path: Path) -> None:
+    path = "/a.slice/a-b.slice/isulad-x.scope"
+    Path(f"{tmp_path}{path}", "pids.max").write_text("77\n")
+    Path(f"{tmp_path}{path}", "cgroup.procs").write_text("4194305\n")
+    [found] = await CgroupFiles(v2).details([path])
+    assert found is not None
+    assert (found[0].processes, found[1].threads_limit) == (1, 77)
+    assert await CgroupFiles(v2).details([]) == []

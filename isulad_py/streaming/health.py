@@ -112,5 +112,5 @@ class _Refused(asyncio.Protocol):
 
 def _abort(handler: web.RequestHandler) -> None:
     """Also ends a client that asks and does not read: closing alone would wait for it."""
-    if isinstance(handler.transport, asyncio.WriteTransport):
+    if handler.transport is not None:  # not by its class: uvloop's transports are not asyncio's
         handler.transport.abort()

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from isulad_py.host.clock import SystemClock
 from isulad_py.images.adapter import RegistryImages
 from isulad_py.images.options import RegistryOptions
-from isulad_py.model.image import ImageRecord
+from isulad_py.model.errors import EngineError
+from isulad_py.model.image import Credentials, ImageRecord
 from isulad_py.model.reference import parse
 from isulad_py.ports.images import PullRequest
 from isulad_py.storage.layers import LayerStore
-from tests.fakes.registry import FakeRegistry
+from tests.fakes.registry import FakeRegistry, Handler
 from tests.fakes.tasks import TestTasks
 from tests.images import File, Image, ImageLayer, make_image, tar_layer
 
@@ -59,12 +63,29 @@ class Stand:
         return [path.name for path in Path(self.store.paths.ingest).iterdir() if not (path / "meta.json").exists()]
 
 
-@pytest.fixture
-async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
-    tasks = TestTasks()
-    store = await LayerStore.open(str(tmp_path / "graph"), tasks=tasks, clock=SystemClock(), boot_id="boot")
-    async with FakeRegistry().serve() as registry:
-        stand = Stand(registry, store, tasks)
-        yield stand
-        await stand.close()
-        assert stand.leftovers() == []
+LOGIN = ("user", "hunter2")
+GIVEN = Credentials(username="user", password="hunter2")
+
+
+async def refused(stand: Stand, name: str, kind: type[EngineError], words: str, **fields: Any) -> EngineError:
+    with pytest.raises(EngineError, match=words) as caught:
+        await stand.pull(name, **fields)
+    assert type(caught.value) is kind, repr(caught.value)
+    assert str(parse(name)) in str(caught.value)
+    assert await stand.store.present() == frozenset()
+    return caught.value
+
+
+def answering(**fields: Any) -> Callable[[web.Request, Handler], Any]:
+    async def answer(_: web.Request, __: Handler) -> web.StreamResponse:
+        return web.Response(**fields)
+
+    return answer
+
+
+def layer_blob(image: Image) -> str:
+    return str(json.loads(image.document)["layers"][0]["digest"])
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

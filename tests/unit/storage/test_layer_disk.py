@@ -1,0 +1,89 @@
+"""The store's directories, without a kernel's help; life and crashes: tests/integration/storage."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from isulad_py.model.errors import HostFailure, InvalidInput, ResourceExhausted
+from isulad_py.model.ids import ChainId, Digest
+from isulad_py.ports.layers import LayerFacts
+from isulad_py.storage import layer_disk
+from isulad_py.storage.layer_disk import LayerDisk, Sealed
+from isulad_py.storage.paths import OverlayPaths, link_name
+from isulad_py.storage.trash import Trash
+from tests.fakes.tasks import TestTasks
+
+CHAIN = ChainId("sha256:" + hashlib.sha256(b"chain").hexdigest())
+FACTS = LayerFacts(chain_id=CHAIN, diff_id=Digest(CHAIN), used_bytes=4096, inodes=1, implied=(b"", b"\xff/b"))
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> LayerDisk:
+    paths = OverlayPaths(str(tmp_path))
+    disk = LayerDisk(paths, trash=Trash(paths.trash, tasks=TestTasks()), boot_id="boot")
+    assert disk.load() == ({}, {})
+    return disk
+
+
+def sealed(disk: LayerDisk, name: str = "one") -> Sealed:
+    layer = Sealed(folder=f"{disk.paths.ingest}/{name}", facts=FACTS)
+    disk.make_staging(layer.folder)
+    disk.seal(layer)
+    return layer
+
+
+def test_staged_sealed_published_and_out(disk: LayerDisk) -> None:
+    layer = sealed(disk)
+    assert disk.load() == ({}, {CHAIN: layer})
+    disk.move_in([CHAIN], {CHAIN: layer})
+    assert Path(disk.paths.links, link_name(CHAIN)).resolve() == Path(disk.paths.diff(CHAIN))
+    published, left = disk.load()
+    assert (published[CHAIN].used_bytes, published[CHAIN].implied, left) == (4096, (), {})
+    disk.move_out([CHAIN])
+    disk.move_out([CHAIN])
+    assert disk.load() == ({}, {})
+
+
+def test_moving_in_can_be_repeated(disk: LayerDisk) -> None:
+    layer = sealed(disk)
+    disk.move_in([CHAIN], {CHAIN: layer})
+    Path(disk.paths.links, link_name(CHAIN)).unlink()
+    disk.move_in([], {CHAIN: layer})
+    assert Path(disk.paths.links, link_name(CHAIN)).exists()
+
+
+def test_a_short_name_is_never_bent_to_another_layer(disk: LayerDisk) -> None:
+    layer = sealed(disk)
+    Path(disk.paths.links, link_name(CHAIN)).symlink_to("../layers/other/diff")
+    with pytest.raises(HostFailure, match="another layer"):
+        disk.move_in([CHAIN], {CHAIN: layer})
+
+
+def test_of_two_sealed_ones_one_is_kept(disk: LayerDisk) -> None:
+    sealed(disk, "one")
+    sealed(disk, "two")
+    _, left = disk.load()
+    assert list(left) == [CHAIN]
+    assert len(list(Path(disk.paths.ingest).iterdir())) == 1
+
+
+def test_a_layer_under_a_foreign_name_is_moved_aside(disk: LayerDisk) -> None:
+    layer = sealed(disk)
+    Path(layer.folder).rename(f"{disk.paths.layers}/{'0' * 64}")
+    assert disk.load() == ({}, {})
+    assert len(list(Path(disk.paths.aside).iterdir())) == 1
+
+
+def test_a_nearly_full_disk_takes_no_layer(disk: LayerDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer_disk, "RESERVE_BYTES", 1 << 62)
+    with pytest.raises(ResourceExhausted, match="MiB free"):
+        disk.make_staging(f"{disk.paths.ingest}/x")
+    assert list(Path(disk.paths.ingest).iterdir()) == []
+
+
+def test_strange_chain_ids_name_no_directory(disk: LayerDisk) -> None:
+    with pytest.raises(InvalidInput):
+        disk.move_out([ChainId("sha256:../../etc")])

@@ -14,13 +14,19 @@ from isulad_py.model.ids import ContainerId
 
 class ByteSource(Protocol):
     async def read(self, limit_bytes: int) -> bytes:
-        """At least one byte and at most the limit; empty at the end, for ever after."""
+        """At least one byte and at most the limit; empty at the end, for ever after, and once it is closed.
+
+        Unavailable where the far end broke off (a connection that was reset), ResourceExhausted where an attached
+        client read nothing for so long that its container goes on without it. For one task at a time; nothing is lost
+        where that is cancelled.
+        """
         ...
 
 
 class ByteSink(Protocol):
     async def write(self, data: bytes) -> None:
-        """Returns when the next write would not pile up. Unavailable when nobody reads any more."""
+        """Returns when the next write would not pile up. Unavailable when nobody reads any more, or can (a container
+        without stdin). For one task at a time."""
         ...
 
     async def close(self) -> None:
@@ -61,7 +67,7 @@ class Streams(Protocol):
     def stderr(self) -> ByteSource | None: ...
 
     async def resize(self, width: int, height: int) -> None:
-        """Of the terminal; nothing without one."""
+        """Of the terminal, in columns and rows; nothing without one. InvalidInput where either is out of range."""
         ...
 
     async def wait(self) -> int:
@@ -102,5 +108,5 @@ class StreamRuntime(Protocol):
 
     async def dial(self, netns_path: str, port: int) -> Connection:
         """Connects to localhost in the namespace, IPv4 first, then IPv6; empty path is the host's. Unavailable naming
-        the port where nobody listens."""
+        the port where nobody listens or answers, NotFound where the namespace is gone."""
         ...

@@ -7,7 +7,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 DEBT = Path(__file__).with_name("untested.txt")
-DEBT_LIMIT = 1
+DEBT_LIMIT = 0
 """Lower it with the list; it is never raised."""
 
 

@@ -44,7 +44,7 @@ async def create() -> None:
     await runtime.versions()
     document = spec(("sleep", "1000000"), root=Path(root), cgroup=cgroup)
     if step != "place":
-        threading.Thread(target=lambda: (time.sleep(int(step) / 1000), die()), daemon=True).start()
+        threading.Timer(int(step) / 1000, die).start()
     await runtime.create(Launch(id=ContainerId(container_id), handler="runc", spec=document))
     time.sleep(10)
 

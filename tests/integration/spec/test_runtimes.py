@@ -35,6 +35,7 @@ from tests.stand.cgroups import hierarchies, remove_cgroup
 pytestmark = pytest.mark.root
 
 OWN_PID = NamespaceOptions(pid=NamespaceMode.CONTAINER)
+CONFINED = SecurityProfile(kind=ProfileKind.RUNTIME_DEFAULT)
 APPLETS = ("sh", "cat", "true", "touch", "grep", "mkdir", "unshare", "sleep", "ls", "chroot")
 UNIFIED = "/sys/fs/cgroup/unified"
 
@@ -94,7 +95,7 @@ class Bench:
     ) -> Completed:
         """Runs a shell script in a container to its end; `fields` are of the config, or of the inputs."""
         config = {name: fields.pop(name) for name in ("mounts", "resources", "envs") if name in fields}
-        plain = security or ContainerSecurity(namespaces=OWN_PID)
+        plain = security or ContainerSecurity(namespaces=OWN_PID, seccomp=CONFINED)
         spec = self.spec(("/bin/sh", "-c", script), plain, config, **fields)
         return await self.call("run", "--bundle", self.bundle(spec), self.started[-1], before=before)
 
@@ -256,7 +257,7 @@ async def test_recursive_read_only_covers_what_is_mounted_below(bench: Bench) ->
 
 
 async def test_exec_joins_with_the_same_confinement(bench: Bench) -> None:
-    security = ContainerSecurity(namespaces=OWN_PID, no_new_privs=True)
+    security = ContainerSecurity(namespaces=OWN_PID, no_new_privs=True, seccomp=CONFINED)
     # Soft as hard, because runc 1.1 races with its own Go runtime, which raises the soft limit for itself.
     defaults = Defaults(ulimits=(Ulimit(name="nofile", hard=99, soft=99),))
     spec = bench.spec(

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from isulad_py.model.container import Device, Identity, ImageSpec, Mount
+from isulad_py.model.errors import InvalidInput, NotFound
+from isulad_py.runtime.hostfiles import HostPaths
+
+PATHS = HostPaths()
+
+
+async def test_links_of_host_paths_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    [mount] = await PATHS.resolve_mounts([Mount(container_path="/x", host_path=str(tmp_path / "link"))])
+    assert mount.host_path == str(tmp_path / "real")
+
+
+@pytest.mark.parametrize("name", ["missing", "loop", "nul\0"])
+async def test_a_host_path_that_leads_nowhere_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    mounts = [
+        Mount(container_path="/a", host_path=str(tmp_path)),
+        Mount(container_path="/b", host_path=f"{tmp_path}/{name}"),
+    ]
+    with pytest.raises(InvalidInput, match=r"config\.mounts\[1\]\.host_path"):
+        await PATHS.resolve_mounts(mounts)
+
+
+async def test_image_volumes_have_no_host_path() -> None:
+    volume = Mount(container_path="/x", image=ImageSpec(image="a"))
+    assert await PATHS.resolve_mounts([volume]) == (volume,)
+
+
+async def test_devices_are_looked_up_and_directories_opened() -> None:
+    [null] = await PATHS.resolve_devices([Device(container_path="/dev/n", host_path="/dev/null", permissions="r")])
+    assert (null.path, null.type, null.major, null.minor, null.permissions) == ("/dev/n", "c", 1, 3, "r")
+    found = await PATHS.resolve_devices([Device(container_path="/d", host_path="/dev")])
+    assert "/d/null" in {device.path for device in found}
+
+
+async def test_all_devices_of_the_host_but_terminals() -> None:
+    found = {device.path for device in await PATHS.all_devices()}
+    assert "/dev/null" in found
+    assert not any(path.startswith(("/dev/pts/", "/dev/shm/")) for path in found)
+
+
+@pytest.mark.parametrize(
+    ("device", "field"),
+    [
+        (Device(container_path="/d", host_path="/no/such"), "host_path"),
+        (Device(container_path="/d", host_path="/etc/passwd"), "host_path"),
+        (Device(container_path="/d", host_path="/dev/null", permissions="rx"), "permissions"),
+    ],
+)
+async def test_what_is_no_device_is_named(device: Device, field: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"config\.devices\[0\]\.{field}"):
+        await PATHS.resolve_devices([device])
+
+
+async def test_directories_are_made_inside_the_root(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (root / "link").symlink_to(outside)
+    owner = Identity(uid=os.getuid(), gid=os.getgid())
+    await PATHS.ensure_directories(str(root), ["/a/b"], owner)
+    assert (root / "a" / "b").is_dir()
+    with pytest.raises(Exception):  # noqa: B017 - whichever way it is refused, nothing may appear outside
+        await PATHS.ensure_directories(str(root), ["/link/c"], owner)
+    assert list(outside.iterdir()) == []
+
+
+async def test_a_profile_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "profile").write_text("{}")
+    assert await PATHS.read_profile(str(tmp_path / "profile")) == b"{}"
+    with pytest.raises(InvalidInput, match="localhost_ref"):
+        await PATHS.read_profile(str(tmp_path / "none"))
+
+
+async def test_a_sub_path_stays_inside_its_image(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    (root / "out").symlink_to("/etc")
+    assert await PATHS.within(str(root), "", 0) == str(root)
+    assert await PATHS.within(str(root), "sub", 0) == str(root / "sub")
+    for path in ("/etc", "../x", "a/../../x", "out"):
+        with pytest.raises(InvalidInput, match=r"mounts\[3\]\.image_sub_path"):
+            await PATHS.within(str(root), path, 3)
+    with pytest.raises(NotFound, match="image_sub_path"):
+        await PATHS.within(str(root), "none", 0)

@@ -25,6 +25,7 @@ from isulad_py.runtime.cgroup_sampler import CgroupFiles
 from isulad_py.runtime.cgroups import CgroupTree
 from isulad_py.runtime.hostfiles import HostPaths
 from isulad_py.runtime.identity import RootfsIdentities
+from isulad_py.runtime.streams import RuntimeStreams
 from isulad_py.runtime.sandbox import HostEnvironments
 from isulad_py.storage.layers import LayerStore
 from isulad_py.storage.records import SqliteRecords
@@ -45,6 +46,7 @@ class Adapters:
     source: RegistryImages
     network: CniNetwork
     runtime: OciRuntime
+    streams: RuntimeStreams
     environments: HostEnvironments
     sampler: CgroupFiles
     hostfiles: HostPaths
@@ -66,6 +68,8 @@ async def open_adapters(
     handlers = runtime_handlers(config, find_program)
     options = Options(state=config.state, monitor=config.monitor, create_seconds=config.start_timeout)
     runtime = OciRuntime(handlers=handlers, facts=facts, clock=clock, options=options)
+    streams = runtime.streams()
+    lifecycle.on_close("attach connections", streams.close)
     cgroups = CgroupTree(facts, systemd=config.systemd_cgroup, clock=clock)
     network = CniNetwork(
         conf_dir=config.cni_conf_dir,
@@ -88,6 +92,7 @@ async def open_adapters(
         source=source,
         network=network,
         runtime=runtime,
+        streams=streams,
         environments=HostEnvironments(state_dir=config.state, cgroups=cgroups),
         sampler=CgroupFiles(facts, now_ns=clock.now_ns),
         hostfiles=HostPaths(),

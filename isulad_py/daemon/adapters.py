@@ -25,8 +25,8 @@ from isulad_py.runtime.cgroup_sampler import CgroupFiles
 from isulad_py.runtime.cgroups import CgroupTree
 from isulad_py.runtime.hostfiles import HostPaths
 from isulad_py.runtime.identity import RootfsIdentities
-from isulad_py.runtime.streams import RuntimeStreams
 from isulad_py.runtime.sandbox import HostEnvironments
+from isulad_py.runtime.streams import RuntimeStreams
 from isulad_py.storage.layers import LayerStore
 from isulad_py.storage.records import SqliteRecords
 from isulad_py.storage.rootfs import OverlayRootFilesystems

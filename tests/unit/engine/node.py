@@ -27,6 +27,7 @@ from tests.fakes.runtime import FakeRuntime
 from tests.fakes.sandbox import FakeEnvironments
 from tests.fakes.stats import FakeSampler
 from tests.fakes.storage import MemoryLayers, MemoryRootFilesystems
+from tests.fakes.streams import FakeStreams
 
 IMAGE = "busybox:1"
 
@@ -69,6 +70,7 @@ class World:
             source=cast("Any", self.source),
             network=cast("Any", self.network),
             runtime=cast("Any", self.runtime),
+            streams=cast("Any", FakeStreams(self.runtime)),
             environments=cast("Any", self.environments),
             sampler=cast("Any", self.sampler),
             hostfiles=cast("Any", self.hostfiles),

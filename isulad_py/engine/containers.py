@@ -242,17 +242,24 @@ class Containers:
         await self._specs.release(record.id)
         await self._registry.containers.forget(record.id)
 
-    async def update(self, container_id: str, resources: Resources, annotations: dict[str, str]) -> None:
-        """CRI UpdateContainerResources: what is not given stays as it is."""
+    async def update(self, container_id: str, wanted: Resources) -> None:
+        """CRI UpdateContainerResources: all of it or nothing; what is not given stays as it is."""
         record = self._registry.containers.require(container_id)
         async with self._locks.of(record.id):
             record = self._registry.containers.require(record.id)
             if not can_update(record.state):
                 raise FailedPrecondition(f"container {record.id} is {record.state.value}: nothing to update")
-            merged = merge(record.resources, resources)
-            effective = self._specs.effective(merged)
-            await self._runtime.update(record.id, record.runtime_handler, effective)
-            await self._amend(record.id, resources=merged)
+            wanted = with_swap(record.resources, wanted)
+            merged = merge(record.resources, wanted)
+            self._specs.check_limits(merged)
+            effective = self._specs.effective(wanted)
+            async with Undo(tasks=self._tasks) as undo:
+                former = await self._runtime.update(record.id, record.runtime_handler, effective)
+                undo.push("put limits back", partial(self._put_back, record, former))
+                await self._amend(record.id, resources=merged)
+
+    async def _put_back(self, record: ContainerRecord, former: Resources) -> None:
+        await self._runtime.update(record.id, record.runtime_handler, former)
 
     async def reopen_log(self, container_id: str) -> None:
         """CRI ReopenContainerLog: after the kubelet has renamed the file."""
@@ -276,6 +283,20 @@ class Containers:
 
 
 def merge(old: Resources, new: Resources) -> Resources:
-    """`old` with every field that `new` specifies."""
+    """`old` with every field that `new` specifies, every page size and every file of `unified`."""
     given = {name: value for name in Resources.__struct_fields__ if (value := getattr(new, name))}
+    if new.hugepage_limits:
+        limits = {limit.page_size: limit for limit in (*old.hugepage_limits, *new.hugepage_limits)}
+        given["hugepage_limits"] = tuple(limits.values())
+    if new.unified:
+        given["unified"] = old.unified | new.unified
     return msgspec.structs.replace(old, **given)
+
+
+def with_swap(old: Resources, new: Resources) -> Resources:
+    """`new`, with the limit of memory and swap together where a new memory limit moves it along: a container without
+    swap (both limits the same, as kubelets send them) stays without."""
+    without = old.memory_swap_limit_bytes == old.memory_limit_bytes > 0
+    if not without or not new.memory_limit_bytes or new.memory_swap_limit_bytes:
+        return new
+    return msgspec.structs.replace(new, memory_swap_limit_bytes=new.memory_limit_bytes)

@@ -22,7 +22,8 @@ from isulad_py.model.errors import NotFound
 from isulad_py.model.events import EventKind
 from isulad_py.model.ids import PodId, new_id
 from isulad_py.model.network import Attachment
-from isulad_py.model.pod import PodConfig, PodRecord
+from isulad_py.model.pod import PodConfig, PodRecord, PodState
+from isulad_py.model.resources import Resources
 from isulad_py.model.security import NamespaceMode
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.network import Network
@@ -78,6 +79,8 @@ class Pods:
             created_at=self._clock.now_ns(),
             boot_id=self._boot_id,
             cgroup_path=self._cgroups.path_for(pod_id, config),
+            resources=config.resources,
+            overhead=config.overhead,
         )
         self.creating.add(pod_id)
         try:
@@ -191,6 +194,15 @@ class Pods:
         await self._cgroups.remove(record)
         await self._registry.pods.forget(pod_id)
         self._events.announce(EventKind.DELETED, pod_id, pod_id)
+
+    async def update_resources(self, pod_id: str, *, overhead: Resources | None, resources: Resources | None) -> None:
+        """CRI UpdatePodSandboxResources: what the kubelet has already set in the pod's cgroup, which is its own. Kept
+        and told, nothing more; None stays as it is."""
+        record = self._registry.pods.require(pod_id)
+        if record.state is PodState.CREATING:
+            raise NotFound(f"pod {pod_id} does not exist")
+        given = {"overhead": overhead, "resources": resources}
+        await self._amend(record.id, **{name: value for name, value in given.items() if value is not None})
 
     async def discard(self, record: PodRecord) -> None:
         """Undoes a pod that a former daemon left half-made."""

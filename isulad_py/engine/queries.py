@@ -77,6 +77,8 @@ class Queries:
             "state": record.state.value,
             "runtimeHandler": record.runtime_handler,
             "cgroupPath": record.cgroup_path,
+            "resources": msgspec.to_builtins(record.resources),
+            "overhead": msgspec.to_builtins(record.overhead),
             "environment": msgspec.to_builtins(record.environment),
             "cniResult": msgspec.Raw((record.network.raw if record.network else "") or "null"),
             "config": msgspec.to_builtins(record.config),

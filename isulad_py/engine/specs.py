@@ -27,7 +27,8 @@ from isulad_py.ports.runtime import ContainerRuntime
 from isulad_py.ports.storage import Layers
 from isulad_py.spec.build import build_container, build_exec, build_pause
 from isulad_py.spec.inputs import ContainerInputs, Defaults, Handler, PauseInputs
-from isulad_py.spec.process import working_dir
+from isulad_py.spec.process import oom_score_adj, working_dir
+from isulad_py.spec.resources import linux_resources
 
 PAUSE_SECURITY: Final = SecurityProfile(kind=ProfileKind.RUNTIME_DEFAULT)
 
@@ -127,14 +128,25 @@ class Specs:
         return build_exec(await self._runtime.bundle_spec(record.id), cmd, terminal=terminal)
 
     def effective(self, resources: Resources) -> Resources:
-        """What is handed to the runtime: without limits of zero for hugepage sizes that this host does not account
-        (kubelets send one for every size of the host, also where there is no such hierarchy)."""
+        """What is handed to the runtime: the score that this daemon may give, no limit of swap where none is kept, and
+        no limits of zero for hugepage sizes that this host does not account (kubelets send one for every size of the
+        host, also where there is no such hierarchy)."""
+        if resources.oom_score_adj:
+            score = oom_score_adj(resources.oom_score_adj, self._facts)
+            resources = msgspec.structs.replace(resources, oom_score_adj=score)
+        if not self._facts.swap_accounting:
+            resources = msgspec.structs.replace(resources, memory_swap_limit_bytes=0)
         if "hugetlb" in self._facts.cgroup_controllers:
             return resources
         wanted = [limit for limit in resources.hugepage_limits if limit.limit_bytes]
         if wanted:
             raise Unsupported("linux.resources.hugepage_limits: this host has no hugetlb controller")
         return msgspec.structs.replace(resources, hugepage_limits=())
+
+    def check_limits(self, resources: Resources) -> None:
+        """Raises InvalidInput or Unsupported naming the field for limits that contradict each other, or the host."""
+        linux_resources(resources, self._facts, field="linux")
+        oom_score_adj(resources.oom_score_adj, self._facts)
 
     async def release(self, container_id: str) -> None:
         """Gives image volumes back. Idempotent; works from the id alone."""

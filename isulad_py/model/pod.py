@@ -90,7 +90,7 @@ class PodRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     pause: Processes | None = None
     """Of the pause container, where the pod has one; its container id is the pod's own."""
     resources: Resources | None = None
-    """As last set by UpdatePodSandboxResources."""
+    """As last set by RunPodSandbox or UpdatePodSandboxResources; so is the overhead."""
     overhead: Resources | None = None
 
     @property

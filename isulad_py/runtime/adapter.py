@@ -42,8 +42,8 @@ from isulad_py.runtime.exec import exec_sync
 from isulad_py.runtime.exec_streams import StreamingExecs
 from isulad_py.runtime.layout import Layout
 from isulad_py.runtime.programs import Call, Programs
-from isulad_py.runtime.resources import update_document
 from isulad_py.runtime.streams import RuntimeStreams
+from isulad_py.runtime.update import Updates
 
 log = structlog.get_logger(__name__)
 
@@ -90,6 +90,7 @@ class OciRuntime:
             programs=self._programs, bundles=self._bundles, layout=self._layout, moves=self._moves, clock=clock
         )
         self._control = Control(clock=clock)
+        self._updates = Updates(programs=self._programs, bundles=self._bundles)
         self._clock = clock
 
     async def create(self, launch: Launch) -> Processes:
@@ -249,12 +250,8 @@ class OciRuntime:
         )
         return RuntimeStreams(execs=execs, attachments=attachments)
 
-    async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> None:
-        launched = await blocking.run(self._bundles.record, container_id)
-        now = await blocking.run(members.memory_and_swap_limit, launched.cgroups)
-        words = ("update", "--resources", "-", container_id)
-        document = update_document(resources, memory_and_swap_now=now)
-        await self._programs.call(Call(handler=handler, words=words, step="update", stdin=document))
+    async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> Resources:
+        return await self._updates.run(container_id, handler, resources)
 
     async def reopen_log(self, container_id: ContainerId) -> None:
         launched = await blocking.run(self._bundles.record, container_id)

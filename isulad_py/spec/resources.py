@@ -22,28 +22,33 @@ LONGEST_PERIOD_US: Final = 1_000_000
 
 
 def linux_resources(
-    resources: Resources, host: HostFacts, *, devices: tuple[DeviceRule, ...] = (), pids_limit: int = 0
+    resources: Resources,
+    host: HostFacts,
+    *,
+    devices: tuple[DeviceRule, ...] = (),
+    pids_limit: int = 0,
+    field: str = FIELD,
 ) -> LinuxResources:
-    """Raises InvalidInput or Unsupported naming the CRI field. Zero and empty are "not specified" and left out; with a
-    memory limit alone, swap is given none beyond it, as containerd does."""
+    """Raises InvalidInput or Unsupported naming the CRI field, which starts with `field`. Zero and empty are "not
+    specified" and left out; with a memory limit alone, swap is given none beyond it, as containerd does."""
     return LinuxResources(
         devices=devices,
-        memory=_memory(resources, host),
-        cpu=_cpu(resources),
+        memory=_memory(resources, host, field),
+        cpu=_cpu(resources, field),
         pids=Pids(limit=pids_limit) if pids_limit > 0 else None,
-        hugepage_limits=_hugepages(resources, host),
-        unified=_unified(resources, host),
+        hugepage_limits=_hugepages(resources, host, field),
+        unified=_unified(resources, host, field),
     )
 
 
-def _memory(resources: Resources, host: HostFacts) -> Memory | None:
+def _memory(resources: Resources, host: HostFacts, field: str) -> Memory | None:
     limit, swap = resources.memory_limit_bytes, resources.memory_swap_limit_bytes
-    _at_least_unlimited(limit, f"{FIELD}.memory_limit_in_bytes")
-    _at_least_unlimited(swap, f"{FIELD}.memory_swap_limit_in_bytes")
+    _at_least_unlimited(limit, f"{field}.memory_limit_in_bytes")
+    _at_least_unlimited(swap, f"{field}.memory_swap_limit_in_bytes")
     if swap > 0 and (limit == UNLIMITED or limit > swap):
-        raise InvalidInput(f"{FIELD}.memory_swap_limit_in_bytes: {swap} is below the memory limit of {limit}")
+        raise InvalidInput(f"{field}.memory_swap_limit_in_bytes: {swap} is below the memory limit of {limit}")
     if swap > 0 and limit == 0:
-        raise InvalidInput(f"{FIELD}.memory_swap_limit_in_bytes: needs memory_limit_in_bytes")
+        raise InvalidInput(f"{field}.memory_swap_limit_in_bytes: needs memory_limit_in_bytes")
     if not limit and not swap:
         return None
     if not host.swap_accounting:
@@ -57,17 +62,17 @@ def _at_least_unlimited(value: int, field: str) -> None:
         raise InvalidInput(f"{field}: must not be negative, but for -1, not {value}")
 
 
-def _cpu(resources: Resources) -> Cpu | None:
+def _cpu(resources: Resources, field: str) -> Cpu | None:
     shares, quota, period = resources.cpu_shares, resources.cpu_quota_us, resources.cpu_period_us
-    checks.not_negative(shares, f"{FIELD}.cpu_shares")
-    checks.not_negative(period, f"{FIELD}.cpu_period")
+    checks.not_negative(shares, f"{field}.cpu_shares")
+    checks.not_negative(period, f"{field}.cpu_period")
     if period and not SHORTEST_CPU_US <= period <= LONGEST_PERIOD_US:
-        raise InvalidInput(f"{FIELD}.cpu_period: {period} is not within 1000 to 1000000 microseconds")
+        raise InvalidInput(f"{field}.cpu_period: {period} is not within 1000 to 1000000 microseconds")
     if quota not in {UNLIMITED, 0} and quota < SHORTEST_CPU_US:
-        raise InvalidInput(f"{FIELD}.cpu_quota: {quota} is neither -1 nor at least 1000 microseconds")
+        raise InvalidInput(f"{field}.cpu_quota: {quota} is neither -1 nor at least 1000 microseconds")
     for name, value in (("cpuset_cpus", resources.cpuset_cpus), ("cpuset_mems", resources.cpuset_mems)):
         if value and not CPU_LIST.fullmatch(value):
-            raise InvalidInput(f"{FIELD}.{name}: not a list like 0-3,7: {value!r}")
+            raise InvalidInput(f"{field}.{name}: not a list like 0-3,7: {value!r}")
     cpu = Cpu(
         shares=shares or None,
         quota=quota or None,
@@ -78,16 +83,16 @@ def _cpu(resources: Resources) -> Cpu | None:
     return None if cpu == Cpu() else cpu
 
 
-def _hugepages(resources: Resources, host: HostFacts) -> tuple[HugepageLimit, ...]:
+def _hugepages(resources: Resources, host: HostFacts, field: str) -> tuple[HugepageLimit, ...]:
     """A kubelet sends a limit of 0 for every page size of the host, whether or not there is a cgroup to hold it to."""
     limits: dict[str, int] = {}
     for index, asked in enumerate(resources.hugepage_limits):
-        field = f"{FIELD}.hugepage_limits[{index}]"
-        checks.not_negative(asked.limit_bytes, f"{field}.limit")
+        at = f"{field}.hugepage_limits[{index}]"
+        checks.not_negative(asked.limit_bytes, f"{at}.limit")
         if _can_limit_hugepages(host) and asked.page_size in host.hugepage_sizes:
             limits[asked.page_size] = asked.limit_bytes
         elif asked.limit_bytes:
-            raise Unsupported(f"{field}: this host's cgroups do not limit pages of {asked.page_size!r}")
+            raise Unsupported(f"{at}: this host's cgroups do not limit pages of {asked.page_size!r}")
     return tuple(HugepageLimit(page_size=size, limit=limit) for size, limit in limits.items())
 
 
@@ -96,13 +101,13 @@ def _can_limit_hugepages(host: HostFacts) -> bool:
     return "hugetlb" in (host.cgroup_controllers if host.cgroup_version == 2 else host.cgroup_mounts)
 
 
-def _unified(resources: Resources, host: HostFacts) -> dict[str, str]:
+def _unified(resources: Resources, host: HostFacts, field: str) -> dict[str, str]:
     if not resources.unified:
         return {}
     if host.cgroup_version != 2:
-        raise InvalidInput(f"{FIELD}.unified: this host has cgroup v1")
+        raise InvalidInput(f"{field}.unified: this host has cgroup v1")
     for name, value in resources.unified.items():
         if not UNIFIED_FILE.fullmatch(name):
-            raise InvalidInput(f"{FIELD}.unified: {name!r} is no cgroup file")
-        checks.text(value, f"{FIELD}.unified[{name}]")
+            raise InvalidInput(f"{field}.unified: {name!r} is no cgroup file")
+        checks.text(value, f"{field}.unified[{name}]")
     return resources.unified

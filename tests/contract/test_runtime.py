@@ -317,6 +317,15 @@ async def test_update_of_a_created_and_a_running_container(bed: Bed) -> None:
     await bed.runtime.update(container_id, HANDLER, Resources(memory_limit_bytes=128 * MIB))
 
 
+async def test_an_update_tells_what_it_changes_and_can_be_put_back(bed: Bed) -> None:
+    container_id, _ = await bed.running()
+    wanted = Resources(cpu_shares=256, memory_limit_bytes=64 * MIB, memory_swap_limit_bytes=64 * MIB)
+    former = await bed.runtime.update(container_id, HANDLER, wanted)
+    assert former != Resources()
+    await bed.runtime.update(container_id, HANDLER, former)
+    assert await bed.runtime.update(container_id, HANDLER, wanted) == former
+
+
 async def test_the_unknown_is_not_found_but_to_state_and_delete(bed: Bed) -> None:
     nobody = ContainerId(new_id())
     calls = [

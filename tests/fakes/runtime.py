@@ -32,6 +32,15 @@ from isulad_py.ports.runtime import ExecCommand, ExecResult, HandlerFeatures, La
 from tests.fakes.faults import Faults
 
 OUTPUT_LIMIT = 16 * 1024 * 1024
+KERNEL_DEFAULTS = Resources(
+    cpu_period_us=100_000,
+    cpu_quota_us=-1,
+    cpu_shares=1024,
+    memory_limit_bytes=-1,
+    memory_swap_limit_bytes=-1,
+    cpuset_cpus="0-1",
+    cpuset_mems="0",
+)
 
 
 @dataclass
@@ -43,6 +52,8 @@ class FakeContainer:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     signals: list[int] = field(default_factory=list)
     resources: list[Resources] = field(default_factory=list)
+    """As each update asked for them."""
+    limits: Resources = KERNEL_DEFAULTS
     sizes: list[tuple[int, int]] = field(default_factory=list)
     log_openings: int = 1
 
@@ -180,10 +191,16 @@ class FakeRuntime:
         await container.ended.wait()
         return ExecResult(exit_code=128 + signal.SIGKILL, stdout=b"", stderr=b"")
 
-    async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> None:
+    async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> Resources:
         container = self._find(container_id)
         await self.faults.at("update")
+        given = {name for name in Resources.__struct_fields__ if getattr(resources, name)}
+        former = {name: getattr(container.limits, name) for name in given}
         container.resources.append(resources)
+        container.limits = msgspec.structs.replace(
+            container.limits, **{name: getattr(resources, name) for name in given}
+        )
+        return Resources(**former)
 
     async def pause(self, container_id: ContainerId, handler: str) -> None:
         await self._move(container_id, "pause", "running", "paused")

@@ -148,6 +148,11 @@ class _Pods:
         if record is not None:
             del self._engine.registry.pods[record.id]
 
+    async def update_resources(self, pod_id: str, *, overhead: Resources | None, resources: Resources | None) -> None:
+        await self._engine.at("pods.update_resources")
+        record = self._engine.registry.pods.require(pod_id)
+        self._engine.change(record, overhead=overhead or record.overhead, resources=resources or record.resources)
+
 
 class _Containers:
     def __init__(self, engine: FakeEngine) -> None:
@@ -177,7 +182,7 @@ class _Containers:
         if record is not None:
             del self._table[record.id]
 
-    async def update(self, container_id: str, resources: Resources, annotations: dict[str, str]) -> None:
+    async def update(self, container_id: str, resources: Resources) -> None:
         await self._engine.at("containers.update")
         self._engine.change(self._table.require(container_id), resources=resources)
 

@@ -212,6 +212,28 @@ async def test_update_container_resources(served: Served, client: Any) -> None:
     assert served.engine.registry.containers[container.id].resources == Resources(cpuset_cpus="0-1")
 
 
+async def test_update_refuses_annotations_by_name(served: Served, client: Any) -> None:
+    container = served.engine.add_container(served.engine.add_pod())
+    request = client.m.UpdateContainerResourcesRequest(
+        container_id=container.id, linux={"cpu_shares": 2}, annotations={"a": "b"}
+    )
+    with pytest.raises(grpc.aio.AioRpcError, match="annotations is not supported") as caught:
+        await client.runtime.UpdateContainerResources(request)
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_update_pod_sandbox_resources(served: Served, client: Any) -> None:
+    pod = served.engine.add_pod()
+    request = client.m.UpdatePodSandboxResourcesRequest(
+        pod_sandbox_id=pod.id, overhead={"cpu_shares": 2}, resources={"cpu_shares": 8}
+    )
+    await client.runtime.UpdatePodSandboxResources(request)
+    only = client.m.UpdatePodSandboxResourcesRequest(pod_sandbox_id=pod.id, resources={"cpu_shares": 9})
+    await client.runtime.UpdatePodSandboxResources(only)
+    record = served.engine.registry.pods[pod.id]
+    assert (record.overhead, record.resources) == (Resources(cpu_shares=2), Resources(cpu_shares=9))
+
+
 async def test_reopen_container_log(served: Served, client: Any) -> None:
     container = served.engine.add_container(served.engine.add_pod())
     await client.runtime.ReopenContainerLog(client.m.ReopenContainerLogRequest(container_id=container.id))

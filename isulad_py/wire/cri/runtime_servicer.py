@@ -82,6 +82,14 @@ class RuntimeServicer:
             timestamp=self._to.clock.now_ns(),
         )
 
+    async def update_pod_sandbox_resources(
+        self, request: cri.UpdatePodSandboxResourcesRequest
+    ) -> cri.UpdatePodSandboxResourcesResponse:
+        overhead = resources.resources_if_given(request.overhead, "overhead")
+        limits = resources.resources_if_given(request.resources, "resources")
+        await self._to.pods.update_resources(calls.pod_id(request.pod_sandbox_id), overhead=overhead, resources=limits)
+        return cri.UpdatePodSandboxResourcesResponse()
+
     async def list_pod_sandbox(self, request: cri.ListPodSandboxRequest) -> bytes:
         wanted = filters.pod_filter(request.filter)
         return await self._lists.pods.join(self._to.queries.pods(wanted), complete=wanted == PodFilter())
@@ -129,7 +137,8 @@ class RuntimeServicer:
     ) -> cri.UpdateContainerResourcesResponse:
         container_id = calls.container_id(request.container_id)
         limits = resources.resources(presence.required(request.linux, "linux"), "linux")
-        await self._to.containers.update(container_id, limits, request.annotations)
+        checks.unsupported(request.annotations, "annotations")
+        await self._to.containers.update(container_id, limits)
         return cri.UpdateContainerResourcesResponse()
 
     async def reopen_container_log(self, request: cri.ReopenContainerLogRequest) -> cri.ReopenContainerLogResponse:

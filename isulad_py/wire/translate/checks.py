@@ -1,6 +1,7 @@
 """What is asked of every value that comes in.
 
-Each refusal is InvalidInput with the field in CRI's dotted form, such as `config.metadata.name`.
+Each refusal is InvalidInput, or Unsupported where nothing here can do it, with the field in CRI's dotted form, such as
+`config.metadata.name`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import posixpath
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from isulad_py.model.errors import InvalidInput
+from isulad_py.model.errors import InvalidInput, Unsupported
 
 E = TypeVar("E", bound=enum.IntEnum)
 
@@ -108,3 +109,9 @@ def cidrs(value: str, field: str) -> str:
     if not families or len(set(families)) != len(families):
         raise InvalidInput(f"{field}: {value[:80]!r} is not a network, or one of each family with a comma between")
     return value
+
+
+def unsupported(value: object, field: str) -> None:
+    """A field that nothing here honours is refused with its name where it says anything, rather than passed over."""
+    if value:
+        raise Unsupported(f"{field} is not supported")

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
 from isulad_py.model.errors import AlreadyExists, HostFailure, InvalidInput, NotFound, ResourceExhausted
 from isulad_py.model.pod import PodState
+from isulad_py.model.resources import Resources
 from isulad_py.model.security import NamespaceMode, NamespaceOptions, PodSecurity
 from tests.unit.engine.node import Node, World, pod_config
 
@@ -184,3 +186,17 @@ async def test_one_slow_pod_delays_nobody(node: Node, world: World) -> None:
     assert not slow.done()
     gate.set()
     await slow
+
+
+async def test_resources_are_kept_and_told(node: Node) -> None:
+    overhead, first = Resources(cpu_shares=2), Resources(memory_limit_bytes=1 << 20)
+    pod_id = await node.run_pod(overhead=overhead, resources=first)
+    assert node.services.queries.pod(pod_id).resources == first
+    second = Resources(memory_limit_bytes=1 << 21)
+    await node.services.pods.update_resources(pod_id[:12], overhead=None, resources=second)
+    record = node.services.queries.pod(pod_id)
+    assert (record.overhead, record.resources) == (overhead, second)
+    told = json.loads((await node.services.queries.pod_info(pod_id))["info"])
+    assert (told["resources"], told["overhead"]) == ({"memory_limit_bytes": 1 << 21}, {"cpu_shares": 2})
+    with pytest.raises(NotFound):
+        await node.services.pods.update_resources("unknown", overhead=None, resources=second)

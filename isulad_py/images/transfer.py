@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import os
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -30,6 +32,11 @@ PROGRESS_BYTES: Final = 1024 * 1024
 MAX_THREADS: Final = 64
 """Layers of all pulls at once; more wait for a thread. Idle ones are given up by nobody, but take little."""
 
+AT_WORK: Final = min(4, max(2, os.cpu_count() or 1))
+"""Threads that inflate and write at the same time; the others wait for bytes or for their turn. All of them at once
+would pass the interpreter lock around between more threads than there are processors, and the loop would wait behind
+each: with five layers on two busy processors its lag was 26 ms instead of 10, and the pull no faster."""
+
 Say = Callable[[int], None]
 """Told how many bytes of a layer have come."""
 
@@ -54,6 +61,7 @@ class Transfer:
         self.options = options
         self._layers = layers
         self._clock = clock
+        self._turns = threading.Semaphore(AT_WORK)
         self._threads = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="unpack")
 
     def close(self) -> None:
@@ -92,7 +100,7 @@ class Transfer:
         handover = Handover(HANDOVER_BYTES)
         blob = BlobFacts(digest=Digest(plan.descriptor.digest), size=plan.descriptor.size, diff_id=plan.diff_id)
         loop = asyncio.get_running_loop()
-        worker = loop.run_in_executor(self._threads, _consume, handover, blob, staged, self.options.limits)
+        worker = loop.run_in_executor(self._threads, self._consume, handover, blob, staged, self.options.limits)
         try:
             await self._feed(repository, endpoint, plan.descriptor, handover, say)
             handover.end()
@@ -105,6 +113,21 @@ class Transfer:
             if isinstance(error, EngineError) and worker.exception() is error:
                 raise _Decided(error, endpoint) from error
             raise
+
+    def _consume(self, handover: Handover, blob: BlobFacts, directory: str, limits: UnpackLimits) -> TreeFacts:
+        """In its thread."""
+        try:
+            # Closed here: an error's traceback would keep the generator, and with it the turn.
+            with contextlib.closing(self._in_turns(handover)) as chunks:
+                return unpack(chunks, blob, directory, limits)
+        finally:
+            handover.give_up()
+
+    def _in_turns(self, handover: Handover) -> Generator[bytes, None, None]:
+        """Waits for bytes without a turn, and keeps one until the next are asked for."""
+        for chunk in handover:
+            with self._turns:
+                yield chunk
 
     async def _feed(
         self, repository: Repository, endpoint: Endpoint, blob: Descriptor, handover: Handover, say: Say
@@ -174,14 +197,6 @@ class _Gauge:
                 raise Stalled(f"stalled: {self._got} bytes in {self._waited:.0f} s")
             self._waited, self._got = 0.0, 0
         return chunk
-
-
-def _consume(handover: Handover, blob: BlobFacts, directory: str, limits: UnpackLimits) -> TreeFacts:
-    """In its thread."""
-    try:
-        return unpack(handover, blob, directory, limits)
-    finally:
-        handover.give_up()
 
 
 async def _settle(worker: asyncio.Future[TreeFacts]) -> None:

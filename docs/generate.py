@@ -22,6 +22,7 @@ from isulad_py.config import reference
 from isulad_py.config.schema import RegistryEntry, RuntimeEntry
 from isulad_py.model.lifecycle import CONTAINER_MOVES, POD_MOVES
 from isulad_py.telemetry.metrics import Metrics
+from isulad_py.wire.cri.checkpoint_servicer import CheckpointServicer
 from isulad_py.wire.cri.image_servicer import ImageServicer
 from isulad_py.wire.cri.runtime_servicer import RuntimeServicer
 from isulad_py.wire.cri.stats_servicer import StatsServicer
@@ -71,7 +72,7 @@ def rpcs() -> str:
     """Which methods of CRI the servicers answer."""
     lines = ["| service | answered | not yet |", "|---|---|---|"]
     services = (
-        (cri.RuntimeServiceBase(), (RuntimeServicer, StatsServicer)),
+        (cri.RuntimeServiceBase(), (RuntimeServicer, StatsServicer, CheckpointServicer)),
         (cri.ImageServiceBase(), (ImageServicer,)),
     )
     for service, servicers in services:

@@ -10,6 +10,7 @@ import msgspec
 from isulad_py.config.keys import KEYS
 from isulad_py.config.schema import Config
 from isulad_py.daemon.adapters import Adapters
+from isulad_py.engine.checkpoints import Checkpoints
 from isulad_py.engine.containers import Containers
 from isulad_py.engine.events import Events
 from isulad_py.engine.exec import Exec
@@ -49,6 +50,7 @@ class Services:
     metrics: PodMetrics
     events: Events
     readiness: Readiness
+    checkpoints: Checkpoints
     recovery: Recovery
     leftovers: Leftovers
     sweeper: Sweeper
@@ -102,6 +104,7 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
             facts=adapters.facts,
             config=msgspec.Raw(effective_config(config)),
         ),
+        checkpoints=Checkpoints(registry=base.registry, runtime=adapters.runtime, handlers=base.handlers),
         recovery=Recovery(
             registry=base.registry,
             images=base.images,

@@ -119,6 +119,10 @@ class ContainerRuntime(Protocol):
 
     async def features(self, handler: str) -> HandlerFeatures: ...
 
+    async def checkpoint_obstacle(self, handler: str) -> str:
+        """Why containers of this handler cannot be checkpointed, in a few words; empty where they can."""
+        ...
+
     async def versions(self) -> dict[str, str]:
         """Of runtime handlers and monitor, by name, for Status."""
         ...

@@ -31,7 +31,7 @@ from isulad_py.model.ids import ContainerId
 from isulad_py.model.resources import Resources
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.runtime import ExecCommand, ExecResult, HandlerFeatures, Launch
-from isulad_py.runtime import members, monitor, runc
+from isulad_py.runtime import criu, members, monitor, runc
 from isulad_py.runtime.attach import Attachments
 from isulad_py.runtime.attach_output import Patience
 from isulad_py.runtime.bundle import Bundles, Launched, read_number
@@ -269,6 +269,9 @@ class OciRuntime:
 
     async def features(self, handler: str) -> HandlerFeatures:
         return await self._programs.features(handler)
+
+    async def checkpoint_obstacle(self, handler: str) -> str:
+        return await criu.obstacle(await self._programs.features(handler))
 
     async def versions(self) -> dict[str, str]:
         return await self._programs.versions()

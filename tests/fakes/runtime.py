@@ -81,6 +81,7 @@ class FakeRuntime:
         self.half_made: set[ContainerId] = set()
         """Ids with something on disk and no container, as a daemon that dies in `create` leaves them."""
         self.on_exec: Callable[[ExecCommand], ExecResult] | None = None
+        self.checkpoint_reason = "no CRIU here"
         self.features_by_handler: dict[str, HandlerFeatures] = {}
         self._now_ns = now_ns
         self._last_pid = 1000
@@ -241,6 +242,10 @@ class FakeRuntime:
         if handler not in self.handlers:
             raise InvalidInput(f"runtime handler: {handler!r} is not configured")
         return self.features_by_handler.get(handler, HandlerFeatures(name=handler, version="1.0.0"))
+
+    async def checkpoint_obstacle(self, handler: str) -> str:
+        await self.features(handler)
+        return self.checkpoint_reason
 
     async def versions(self) -> dict[str, str]:
         return {**{handler: f"{handler} version 1.0.0" for handler in self.handlers}, "monitor": "conmon version 2.0.0"}

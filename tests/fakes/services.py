@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from isulad_py.engine.queries import ContainerFilter, PodFilter, Queries
 from isulad_py.engine.readiness import Condition, EngineStatus
 from isulad_py.engine.registry import Registry
 from isulad_py.model.container import ContainerConfig, ContainerRecord, ExitFact, ImageSpec
+from isulad_py.model.errors import FailedPrecondition
 from isulad_py.model.events import EventKind
 from isulad_py.model.ids import ContainerId, ImageId, PodId, new_id
 from isulad_py.model.image import Credentials, ImageRecord
@@ -70,6 +71,7 @@ class FakeEngine:
             "events": _Events(self),
             "readiness": _Readiness(self),
             "network": _Network(self),
+            "checkpoints": _Checkpoints(self),
         }
         return Services(clock=self.clock, systemd_cgroup=False, **parts)
 
@@ -314,6 +316,22 @@ class _Readiness:
 
     async def info(self) -> dict[str, str]:
         return {"config": "{}"}
+
+
+class _Checkpoints:
+    def __init__(self, engine: FakeEngine) -> None:
+        self._engine = engine
+
+    async def container(self, container_id: str) -> None:
+        self._engine.registry.containers.require(container_id)
+        raise FailedPrecondition("no CRIU here")
+
+    async def pod(self, pod_id: str, container_ids: Sequence[str]) -> None:
+        self._engine.registry.pods.require(pod_id)
+        raise FailedPrecondition("no CRIU here")
+
+    async def restore(self, runtime_handler: str) -> None:
+        raise FailedPrecondition("no CRIU here")
 
 
 class _Network:

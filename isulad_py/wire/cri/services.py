@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from isulad_py.engine.checkpoints import Checkpoints
 from isulad_py.engine.containers import Containers
 from isulad_py.engine.events import Events
 from isulad_py.engine.exec import Exec
@@ -35,6 +36,7 @@ class Services:
     metrics: PodMetrics
     events: Events
     readiness: Readiness
+    checkpoints: Checkpoints
     network: Network
     clock: Clock
     systemd_cgroup: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from isulad_py.api.runtime import v1 as cri
+from isulad_py.wire.cri.checkpoint_servicer import CheckpointServicer
 from isulad_py.wire.cri.image_servicer import ImageServicer
 from isulad_py.wire.cri.runtime_servicer import RuntimeServicer
 from isulad_py.wire.cri.services import Lists, Services
@@ -19,9 +20,10 @@ def cri_methods(services: Services) -> dict[str, Method]:
     lists = Lists()
     images = ImageServicer(services=services, lists=lists)
     stats = StatsServicer(services=services, lists=lists)
+    checkpoints = CheckpointServicer(services=services)
     table: dict[str, Method] = {}
     for version in VERSIONS:
         runtime = RuntimeServicer(services=services, lists=lists, api_version=version)
-        table |= bind(cri.RuntimeServiceBase(), runtime, stats, package=f"runtime.{version}")
+        table |= bind(cri.RuntimeServiceBase(), runtime, stats, checkpoints, package=f"runtime.{version}")
         table |= bind(cri.ImageServiceBase(), images, package=f"runtime.{version}")
     return table

@@ -136,8 +136,6 @@ class Containers:
         )
         undo.push("remove it from the runtime", partial(self._runtime.delete, record.id, record.runtime_handler))
         processes = await self._runtime.create(launch)
-        if self._registry.pods.require(pod.id).state is not PodState.READY:
-            raise FailedPrecondition(f"pod_sandbox_id: pod {pod.id} was stopped meanwhile")
         record = await self._amend(
             record.id,
             created_at=self._clock.now_ns(),
@@ -147,6 +145,9 @@ class Containers:
             cgroup_path=built.cgroup_path,
         )
         self._exits.watch(record)
+        # Only now: a stop that began before finds the container created, one that begins later is seen here.
+        if self._registry.pods.require(pod.id).state is not PodState.READY:
+            raise FailedPrecondition(f"pod_sandbox_id: pod {pod.id} was stopped meanwhile")
 
     async def start(self, container_id: str) -> None:
         """CRI StartContainer. A program that cannot be started leaves the container EXITED with StartError."""

@@ -49,6 +49,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Sent to the URL's own host only, wherever a redirect leads."""
     form: Mapping[str, str] | None = None
     verify: bool = True
+    tries: int = 0
+    """While the other end is busy; 0 for as many as the options say."""
 
 
 class HttpClient:
@@ -88,8 +90,9 @@ class HttpClient:
     async def _patiently(self, request: Request) -> aiohttp.ClientResponse:
         """Waits and asks again while the other end is busy or drops the connection without an answer."""
         pause = self.options.backoff_seconds
-        for attempt in range(1, self.options.tries + 1):
-            last = attempt == self.options.tries
+        tries = request.tries or self.options.tries
+        for attempt in range(1, tries + 1):
+            last = attempt == tries
             try:
                 response = await self._follow(request)
             except Stalled:

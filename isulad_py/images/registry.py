@@ -30,6 +30,8 @@ from isulad_py.model.ids import Digest
 from isulad_py.model.reference import Reference, check_digest
 
 T = TypeVar("T")
+MIRROR_TRIES: Final = 2
+"""Of a request to a busy mirror: there is somebody else to ask."""
 _JSON_HEADERS: Final = {"Accept": ", ".join(ACCEPT)}
 
 
@@ -182,7 +184,12 @@ class Repository:
         answers = 0
         while True:
             request = Request(
-                method=method, url=url, headers=headers or {}, authorization=authorization, verify=endpoint.verify
+                method=method,
+                url=url,
+                headers=headers or {},
+                authorization=authorization,
+                verify=endpoint.verify,
+                tries=min(MIRROR_TRIES, self._http.options.tries) if endpoint.mirror else 0,
             )
             async with self._http.send(request) as response:
                 if response.status in {200, 206}:

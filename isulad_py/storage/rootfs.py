@@ -178,8 +178,11 @@ class OverlayRootFilesystems:
     def _measure_soon(self, container_id: ContainerId) -> None:
         self._wanted[container_id] = None
         if not self._measuring:
+            try:
+                self._tasks.start(self._measure(), name="measure writable layers")
+            except RuntimeError:
+                return  # the daemon stops
             self._measuring = True
-            self._tasks.start(self._measure(), name="measure writable layers")
 
     async def _measure(self) -> None:
         """One tree at a time: statistics must not take the disk from those who work on it."""

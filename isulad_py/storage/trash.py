@@ -39,11 +39,14 @@ class Trash:
         return True
 
     def empty(self) -> None:
-        """Begins to remove, in the background, what is in here."""
+        """Begins to remove, in the background, what is in here. While the daemon stops, the next start does that."""
         self._again = True
         if not self._emptying:
+            try:
+                self._tasks.start(self._empty(), name="empty the trash")
+            except RuntimeError:
+                return
             self._emptying = True
-            self._tasks.start(self._empty(), name="empty the trash")
 
     async def _empty(self) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from isulad_py.host.tasks import TaskOwner
 from isulad_py.storage.trash import Trash
 from tests.fakes.tasks import TestTasks
 
@@ -34,3 +35,11 @@ async def test_what_was_left_by_another_is_removed_too(tmp_path: Path) -> None:
     Trash(str(tmp_path), tasks=tasks).empty()
     await tasks.settle()
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_while_the_daemon_stops_it_is_left_to_the_next_start(tmp_path: Path) -> None:
+    (tmp_path / "left").mkdir()
+    owner = TaskOwner(on_failure=lambda *_: None)
+    await owner.close()
+    Trash(str(tmp_path), tasks=owner).empty()
+    assert (tmp_path / "left").exists()

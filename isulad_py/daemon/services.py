@@ -28,6 +28,7 @@ from isulad_py.engine.recovery import Leftovers, Recovery
 from isulad_py.engine.registry import Registry
 from isulad_py.engine.specs import Specs
 from isulad_py.engine.stats import Stats
+from isulad_py.engine.streams import StreamOpener
 from isulad_py.engine.sweeper import Sweeper
 from isulad_py.host.files import read_limited
 from isulad_py.model.errors import EngineError, InvalidInput
@@ -45,6 +46,7 @@ class Services:
     pods: Pods
     containers: Containers
     exec: Exec
+    opener: StreamOpener
     images: Images
     stats: Stats
     metrics: PodMetrics
@@ -83,12 +85,20 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
         network=adapters.network,
         clock=adapters.clock,
     )
+    exec_ = Exec(registry=base.registry, runtime=adapters.runtime, specs=base.specs)
     return Services(
         registry=base.registry,
         queries=queries,
         pods=pods,
         containers=containers,
-        exec=Exec(registry=base.registry, runtime=adapters.runtime, specs=base.specs),
+        exec=exec_,
+        opener=StreamOpener(
+            registry=base.registry,
+            exec_=exec_,
+            specs=base.specs,
+            runtime=adapters.streams,
+            session_limit=config.stream_session_limit,
+        ),
         images=base.images,
         stats=stats,
         metrics=PodMetrics(

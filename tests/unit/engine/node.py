@@ -45,6 +45,7 @@ class World:
         self.source.offer("registry.k8s.io/pause:3.10", content="pause")
         self.network = FakeNetwork()
         self.runtime = FakeRuntime(now_ns=self.clock.now_ns)
+        self.streams: Any = FakeStreams(self.runtime)
         self.environments = FakeEnvironments()
         self.sampler = FakeSampler()
         self.hostfiles = FakeHostFiles()
@@ -70,7 +71,7 @@ class World:
             source=cast("Any", self.source),
             network=cast("Any", self.network),
             runtime=cast("Any", self.runtime),
-            streams=cast("Any", FakeStreams(self.runtime)),
+            streams=self.streams,
             environments=cast("Any", self.environments),
             sampler=cast("Any", self.sampler),
             hostfiles=cast("Any", self.hostfiles),

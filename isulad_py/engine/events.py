@@ -11,6 +11,7 @@ from isulad_py.engine.registry import Registry
 from isulad_py.model.errors import ResourceExhausted
 from isulad_py.model.events import EventKind, LifecycleEvent
 from isulad_py.model.ids import PodId
+from isulad_py.model.pod import PodRecord
 from isulad_py.ports.clock import Clock
 
 QUEUE_LENGTH: Final = 1024
@@ -58,15 +59,16 @@ class Events:
         finally:
             self._subscriptions.discard(subscription)
 
-    def announce(self, kind: EventKind, subject_id: str, pod_id: PodId) -> None:
-        """Tells of a pod (its id twice) or a container, with the pod's whole state at this moment."""
+    def announce(self, kind: EventKind, subject_id: str, pod_id: PodId, *, last: PodRecord | None = None) -> None:
+        """Tells of a pod (its id twice) or a container, with the pod's whole state at this moment; `last` is that of
+        a pod which is gone already: without it a kubelet would pass the event over."""
         if not self._subscriptions:
             return
         event = LifecycleEvent(
             kind=kind,
             subject_id=subject_id,
             at=self._clock.now_ns(),
-            pod=self._registry.pods.get(pod_id),
+            pod=self._registry.pods.get(pod_id) or last,
             containers=tuple(self._registry.containers_of(pod_id)),
         )
         for subscription in self._subscriptions:

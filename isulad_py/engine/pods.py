@@ -66,6 +66,7 @@ class Pods:
         self._removals: SingleFlight[None] = SingleFlight(tasks=tasks, name="remove pod")
         self.creating: set[PodId] = set()
         """Being run right now: not for the sweeper."""
+        self._told_stopped: set[PodId] = set()
 
     async def run(self, config: PodConfig, runtime_handler: str) -> PodId:
         """A ready pod (CRI RunPodSandbox). One that fails or is cancelled leaves nothing behind; what could not be
@@ -142,7 +143,13 @@ class Pods:
             await self.mark_not_ready(pod_id)
         except NotFound:
             return
-        self._events.announce(EventKind.STOPPED, pod_id, pod_id)
+        self._tell_stopped(pod_id)
+
+    def _tell_stopped(self, pod_id: PodId) -> None:
+        """Once, whether the pod ended by itself or was stopped, at the first attempt or a later one."""
+        if pod_id not in self._told_stopped:
+            self._told_stopped.add(pod_id)
+            self._events.announce(EventKind.STOPPED, pod_id, pod_id)
 
     async def mark_not_ready(self, pod_id: PodId) -> PodRecord:
         return await self._registry.pods.amend(pod_id, self._stopping)
@@ -159,7 +166,6 @@ class Pods:
         await self._stops.run(record.id, partial(self._stop, record.id))
 
     async def _stop(self, pod_id: PodId) -> None:
-        was_ready = not self._registry.pods.require(pod_id).stopping_at
         record = await self.mark_not_ready(pod_id)
         await _all(self._containers.kill(container.id) for container in self._registry.containers_of(pod_id))
         await self._release_network(pod_id)
@@ -168,8 +174,7 @@ class Pods:
             await self._pause.remove(record)
         await self._environments.destroy(pod_id)
         await self._amend(pod_id, stopped_at=self._clock.now_ns())
-        if was_ready:
-            self._events.announce(EventKind.STOPPED, pod_id, pod_id)
+        self._tell_stopped(pod_id)
 
     async def _release_network(self, pod_id: PodId) -> None:
         """DEL with what ADD was given; the debt is struck from the record only when it is paid."""
@@ -193,7 +198,8 @@ class Pods:
         await self._environments.destroy(pod_id)
         await self._cgroups.remove(record)
         await self._registry.pods.forget(pod_id)
-        self._events.announce(EventKind.DELETED, pod_id, pod_id)
+        self._told_stopped.discard(pod_id)
+        self._events.announce(EventKind.DELETED, pod_id, pod_id, last=record)
 
     async def update_resources(self, pod_id: str, *, overhead: Resources | None, resources: Resources | None) -> None:
         """CRI UpdatePodSandboxResources: what the kubelet has already set in the pod's cgroup, which is its own. Kept

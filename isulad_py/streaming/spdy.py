@@ -26,8 +26,10 @@ from isulad_py.streaming.failures import ProtocolError
 from isulad_py.streaming.spdy_frames import GoAwayStatus, ResetStatus
 from isulad_py.streaming.spdy_headers import HeaderCompressor, HeaderInflater
 
-WINDOW_BYTES: Final = 64 * 1024
-"""Initial windows of both sides, of each stream and of the connection."""
+INITIAL_WINDOW_BYTES: Final = 64 * 1024
+"""Of each stream and of the connection, in both directions, before anything else is said."""
+WINDOW_BYTES: Final = 1024 * 1024
+"""What clients may send, of each stream and of the connection, from our greeting on."""
 LARGEST_WINDOW: Final = 0x7FFFFFFF
 MOST_STREAMS: Final = 2048
 """Open at once on one connection: two for each forwarded connection."""
@@ -84,7 +86,7 @@ class _Stream:
         self.window = window
         """What we may send."""
         self.credit = WINDOW_BYTES
-        """What the client may send."""
+        """What the client may send. One that has not seen our greeting yet believes in less: no harm."""
         self.owed = 0
         """Consumed and not yet credited."""
         self.ended_by_client = False
@@ -100,9 +102,12 @@ class SpdyServer:
         self._compressor = HeaderCompressor()
         self._streams: dict[int, _Stream] = {}
         self._last_id = 0
-        self._initial_window = WINDOW_BYTES
-        self._connection = _Stream(WINDOW_BYTES)
-        self._outgoing: list[bytes] = []
+        self._initial_window = INITIAL_WINDOW_BYTES
+        self._connection = _Stream(INITIAL_WINDOW_BYTES)
+        self._outgoing = [
+            frames.settings((frames.INITIAL_WINDOW_SIZE, WINDOW_BYTES), (frames.MAX_CONCURRENT_STREAMS, MOST_STREAMS)),
+            frames.window_update(0, WINDOW_BYTES - INITIAL_WINDOW_BYTES),
+        ]
         self._asked = False
         self._left = False
         self.flow_control = FlowControl.UNKNOWN

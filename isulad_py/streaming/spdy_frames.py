@@ -55,8 +55,9 @@ class GoAwayStatus(enum.IntEnum):
     INTERNAL_ERROR = 2
 
 
+MAX_CONCURRENT_STREAMS: Final = 4
 INITIAL_WINDOW_SIZE: Final = 7
-"""The one setting that concerns us."""
+"""Settings by their numbers (section 2.6.4)."""
 
 
 class DataPart(Struct, frozen=True, gc=False):
@@ -261,6 +262,11 @@ def goaway(last_stream_id: int, status: GoAwayStatus) -> bytes:
 
 def window_update(stream_id: int, delta: int) -> bytes:
     return _control(FrameType.WINDOW_UPDATE, _PAIR.pack(stream_id, delta))
+
+
+def settings(*values: tuple[int, int]) -> bytes:
+    body = _WORD.pack(len(values)) + b"".join(_PAIR.pack(*value) for value in values)
+    return _control(FrameType.SETTINGS, body)
 
 
 def _control(kind: FrameType, body: bytes) -> bytes:

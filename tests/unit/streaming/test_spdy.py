@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from isulad_py.streaming.failures import ProtocolError
 from isulad_py.streaming.spdy import (
+    INITIAL_WINDOW_BYTES,
     MOST_STREAMS,
     WINDOW_BYTES,
     Event,
@@ -30,6 +31,9 @@ class Pair:
     def __init__(self) -> None:
         self.server = SpdyServer()
         self.peer = Peer()
+        greeting = self.hear()
+        assert [frame.kind for frame in greeting] == [spdy_peer.SETTINGS, spdy_peer.WINDOW_UPDATE]
+        assert greeting[1].value == WINDOW_BYTES - INITIAL_WINDOW_BYTES
 
     def tell(self, *messages: bytes) -> list[Event]:
         return list(self.server.receive(b"".join(messages)))
@@ -142,7 +146,7 @@ def test_replies_to_what_we_did_not_ask(pair: Pair) -> None:
 class TestClientsThatDoFlowControl:
     def test_nothing_is_sent_past_a_window(self, pair: Pair) -> None:
         number = pair.open()
-        assert pair.server.sendable(number) == WINDOW_BYTES
+        assert pair.server.sendable(number) == INITIAL_WINDOW_BYTES
         assert pair.tell(pair.peer.settings((7, 100))) == [WindowsMoved(), WindowsMoved()]
         assert pair.server.flow_control is FlowControl.YES
         assert pair.server.sendable(number) == 100
@@ -158,8 +162,8 @@ class TestClientsThatDoFlowControl:
     def test_the_connection_has_a_window_too(self, pair: Pair) -> None:
         first, second = pair.open(1), pair.open(3)
         pair.tell(pair.peer.pair(spdy_peer.WINDOW_UPDATE, first, 1_000_000))
-        assert pair.server.sendable(first) == WINDOW_BYTES
-        pair.server.data_head(first, WINDOW_BYTES)
+        assert pair.server.sendable(first) == INITIAL_WINDOW_BYTES
+        pair.server.data_head(first, INITIAL_WINDOW_BYTES)
         assert pair.server.sendable(second) == 0
         pair.tell(pair.peer.pair(spdy_peer.WINDOW_UPDATE, 0, 1_000))
         assert (pair.server.sendable(first), pair.server.sendable(second)) == (1_000, 1_000)
@@ -216,7 +220,7 @@ class TestClientsThatDoNone:
 
     def test_an_answered_ping_without_updates_shows_it(self, pair: Pair) -> None:
         number = pair.open()
-        pair.server.data_head(number, WINDOW_BYTES)
+        pair.server.data_head(number, INITIAL_WINDOW_BYTES)
         assert pair.server.sendable(number) == 0
         assert pair.server.ask_flow_control()
         assert pair.server.ask_flow_control()
@@ -227,7 +231,7 @@ class TestClientsThatDoNone:
 
     def test_an_update_before_the_answer_shows_the_opposite(self, pair: Pair) -> None:
         number = pair.open()
-        pair.server.data_head(number, WINDOW_BYTES)
+        pair.server.data_head(number, INITIAL_WINDOW_BYTES)
         pair.server.ask_flow_control()
         pair.tell(pair.peer.pair(spdy_peer.WINDOW_UPDATE, number, 500), pair.peer.ping(2))
         pair.tell(pair.peer.pair(spdy_peer.WINDOW_UPDATE, 0, 400))
@@ -236,7 +240,7 @@ class TestClientsThatDoNone:
 
     def test_no_answer_at_all(self, pair: Pair) -> None:
         number = pair.open()
-        pair.server.data_head(number, WINDOW_BYTES)
+        pair.server.data_head(number, INITIAL_WINDOW_BYTES)
         pair.server.ask_flow_control()
         pair.server.assume_no_flow_control()
         assert pair.server.sendable(number) > 0
@@ -244,7 +248,7 @@ class TestClientsThatDoNone:
     def test_a_late_update_is_honoured_all_the_same(self, pair: Pair) -> None:
         number = pair.open()
         pair.server.assume_no_flow_control()
-        pair.server.data_head(number, WINDOW_BYTES)
+        pair.server.data_head(number, INITIAL_WINDOW_BYTES)
         assert pair.tell(pair.peer.pair(spdy_peer.WINDOW_UPDATE, number, 5)) == [WindowsMoved(), WindowsMoved()]
         assert pair.server.flow_control is FlowControl.YES
         assert pair.server.sendable(number) == 0
@@ -252,7 +256,7 @@ class TestClientsThatDoNone:
 
 PEER_FRAMES = st.one_of(
     st.tuples(st.just("open"), st.integers(0, 12), st.booleans()),
-    st.tuples(st.just("data"), st.integers(0, 12), st.integers(0, 70_000)),
+    st.tuples(st.just("data"), st.integers(0, 12), st.integers(0, 700_000)),
     st.tuples(st.just("end"), st.integers(0, 12), st.just(0)),
     st.tuples(st.just("reset"), st.integers(0, 12), st.integers(0, 20)),
     st.tuples(st.just("window"), st.integers(0, 12), st.integers(0, 0xFFFFFFFF)),

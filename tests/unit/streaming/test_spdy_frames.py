@@ -70,6 +70,7 @@ def test_what_we_make_is_read_by_another() -> None:
         frames.ping(2),
         frames.goaway(9, frames.GoAwayStatus.PROTOCOL_ERROR),
         frames.window_update(0, 70_000),
+        frames.settings((7, 5), (4, 6)),
     ]
     heard = Peer().hear(b"".join(made))
     assert heard[0] == Heard(spdy_peer.DATA, 5, 1, b"abc")
@@ -78,6 +79,7 @@ def test_what_we_make_is_read_by_another() -> None:
         (spdy_peer.PING, 2),
         (spdy_peer.GOAWAY, 9),
         (spdy_peer.WINDOW_UPDATE, 0),
+        (spdy_peer.SETTINGS, 2),
     ]
     assert (heard[1].value, heard[3].value, heard[4].value) == (5, 1, 70_000)
 

@@ -6,13 +6,16 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from isulad_py.config.runtimes import runtime_handlers
 from isulad_py.config.schema import Config
 from isulad_py.config.validate import find_program
 from isulad_py.daemon.failpoint import record_failpoint
 from isulad_py.daemon.lifecycle import Lifecycle
+from isulad_py.engine.undo import UNDO
 from isulad_py.host.clock import SystemClock
 from isulad_py.host.facts import read_facts
 from isulad_py.images.adapter import RegistryImages
@@ -30,6 +33,9 @@ from isulad_py.runtime.streams import RuntimeStreams
 from isulad_py.storage.layers import LayerStore
 from isulad_py.storage.records import SqliteRecords
 from isulad_py.storage.rootfs import OverlayRootFilesystems
+
+UNDO_SECONDS: Final = 30.0
+"""For calls whose clients have gone, to undo what they began; what remains is the next start's."""
 
 Measure = Callable[[str, str], AbstractContextManager[None]]
 """Times an operation of a room."""
@@ -82,6 +88,7 @@ async def open_adapters(
     lifecycle.essential.start(network.watch(), name="cni-watch")
     # Once more, so that what these tasks still do finds records and connections open.
     lifecycle.on_close("background tasks", lifecycle.background.close)
+    lifecycle.on_close("undoing", partial(lifecycle.background.wait_for, {UNDO}), seconds=UNDO_SECONDS)
     return Adapters(
         clock=clock,
         facts=facts,

@@ -15,6 +15,8 @@ from isulad_py.ports.tasks import Tasks
 log = structlog.get_logger(__name__)
 
 DEADLINE_SECONDS: Final = 120.0
+UNDO: Final = "undo"
+"""Name of its tasks: a daemon that stops waits for them."""
 
 Step = Callable[[], Awaitable[None]]
 
@@ -42,7 +44,7 @@ class Undo:
     ) -> None:
         if error is None or not self._steps:
             return
-        unwinding = self._tasks.start(self._unwind(), name="undo")
+        unwinding = self._tasks.start(self._unwind(), name=UNDO)
         cancelled: asyncio.CancelledError | None = None
         while not unwinding.done():
             try:

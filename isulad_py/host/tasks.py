@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -33,6 +33,11 @@ class TaskOwner:
         error = task.exception()
         if error is not None:
             self._on_failure(task.get_name(), error)
+
+    async def wait_for(self, kinds: Collection[str]) -> None:
+        """Waits until no task is under way whose name, up to the first colon, is one of these."""
+        while tasks := [task for task in self._tasks if task.get_name().partition(":")[0] in kinds]:
+            await asyncio.wait(tasks)
 
     async def close(self) -> None:
         """Cancels and awaits every task."""

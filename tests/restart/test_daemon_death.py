@@ -170,3 +170,13 @@ def _told(node: Node, container_id: str) -> dict[str, int]:
 
 def _pid(node: Node, container_id: str) -> int:
     return _told(node, container_id)["pid"]
+
+
+def test_a_stop_waits_for_what_is_being_undone(node: Node) -> None:
+    request = node.m.RunPodSandboxRequest(config=node.pod_config())
+    running = node.cri.runtime.RunPodSandbox.future(request, timeout=30)
+    node.wait(lambda: node.addresses() or running.done())
+    running.cancel()
+    assert node.daemon.stop() == 0
+    assert node.left_of_pods() == []
+    restart(node)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from isulad_py.host.tasks import to_the_end
+from isulad_py.host.tasks import TaskOwner, to_the_end
 
 
 async def test_the_result_comes_back() -> None:
@@ -43,3 +43,22 @@ async def test_work_is_not_cut_short_by_repeated_cancellation(fails: bool) -> No
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended.is_set()
+
+
+async def test_a_kind_of_work_can_be_waited_for() -> None:
+    owner = TaskOwner(on_failure=lambda *_: None)
+    gate, ended = asyncio.Event(), []
+
+    async def undo() -> None:
+        await gate.wait()
+        ended.append("undo")
+
+    owner.start(undo(), name="undo:1")
+    owner.start(asyncio.Event().wait(), name="other")
+    waiting = asyncio.get_running_loop().create_task(owner.wait_for({"undo"}))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    gate.set()
+    await waiting
+    assert ended == ["undo"]
+    await owner.close()

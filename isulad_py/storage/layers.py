@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import msgspec
+import structlog
 
 from isulad_py.host import blocking
 from isulad_py.host.tasks import to_the_end
@@ -20,9 +21,12 @@ from isulad_py.ports.clock import Clock
 from isulad_py.ports.layers import LayerFacts
 from isulad_py.ports.tasks import Tasks
 from isulad_py.storage.layer_disk import LayerDisk, Sealed
+from isulad_py.storage.loans import Loans
 from isulad_py.storage.paths import OverlayPaths, chain_hex
 from isulad_py.storage.trash import Trash
 from isulad_py.storage.views import Views
+
+log = structlog.get_logger(__name__)
 
 MAX_SEALED: Final = 64
 """Layers of pulls that failed, kept so that the next try goes on from there; beyond that the oldest goes."""
@@ -44,6 +48,7 @@ class LayerStore:
         self._sealed = sealed
         self._clock = clock
         self._views = Views(disk.paths, disk.trash)
+        self._loans = Loans()
         self._kept: Counter[ChainId] = Counter()
         self._changes = asyncio.Lock()
         """Held while directories become layers or cease to be."""
@@ -55,7 +60,10 @@ class LayerStore:
         disk = LayerDisk(paths, trash=Trash(paths.trash, tasks=tasks), boot_id=boot_id)
         published, sealed = await blocking.run(disk.load)
         disk.trash.empty()
-        return cls(disk, published=published, sealed=sealed, clock=clock)
+        store = cls(disk, published=published, sealed=sealed, clock=clock)
+        for key, layers in (await blocking.run(store._views.shown)).items():
+            store.lend(f"view {key}", layers)
+        return store
 
     @property
     def paths(self) -> OverlayPaths:
@@ -70,6 +78,14 @@ class LayerStore:
         for chain_id in chain_ids:
             if chain_id not in self._published:
                 raise NotFound(f"{who}: layer {chain_id} is not on this node")
+
+    def lend(self, borrower: str, chain_ids: Collection[ChainId] | None) -> None:
+        """These layers are not removed until `take_back`; None, for what cannot be read, stands for all."""
+        self._loans.lend(borrower, self._published.keys() if chain_ids is None else chain_ids)
+
+    def take_back(self, borrower: str) -> None:
+        """Idempotent."""
+        self._loans.take_back(borrower)
 
     # ports.layers.LayerIngest
 
@@ -130,10 +146,20 @@ class LayerStore:
 
     async def view(self, key: str, chain_ids: tuple[ChainId, ...]) -> str:
         self.require(chain_ids, f"view {key}")
-        return await to_the_end(blocking.run(self._views.mount, key, chain_ids), name="mount a view")
+        self.lend(f"making view {key}", chain_ids)
+        try:
+            return await to_the_end(self._view(key, chain_ids), name="mount a view")
+        finally:
+            self.take_back(f"making view {key}")
+
+    async def _view(self, key: str, chain_ids: tuple[ChainId, ...]) -> str:
+        path = await blocking.run(self._views.mount, key, chain_ids)
+        self.lend(f"view {key}", chain_ids)
+        return path
 
     async def release(self, key: str) -> None:
         await blocking.run(self._views.release, key)
+        self.take_back(f"view {key}")
         self.trash.empty()
 
     async def views(self) -> frozenset[str]:
@@ -163,7 +189,12 @@ class LayerStore:
 
     async def _remove(self, chain_ids: tuple[ChainId, ...]) -> None:
         async with self._changes:
-            gone = [chain_id for chain_id in chain_ids if self._published.pop(chain_id, None) is not None]
+            lent = self._loans.lent().intersection(chain_ids)
+            if lent:
+                log.warning("layers stay, since something is mounted on them", layers=sorted(lent))
+            gone = [chain_id for chain_id in chain_ids if chain_id in self._published and chain_id not in lent]
+            for chain_id in gone:
+                self._published.pop(chain_id, None)
             await blocking.run(self._disk.move_out, gone)
             self.trash.empty()
 

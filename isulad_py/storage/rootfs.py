@@ -16,13 +16,14 @@ from isulad_py.host.failures import translated
 from isulad_py.host.tasks import to_the_end
 from isulad_py.host.tree_usage import measure_tree
 from isulad_py.model.errors import AlreadyExists, EngineError, NotFound, Unsupported
-from isulad_py.model.ids import ContainerId
+from isulad_py.model.ids import ChainId, ContainerId
 from isulad_py.model.metrics import FilesystemCapacity
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.storage import RootfsRequest
 from isulad_py.ports.tasks import Tasks
 from isulad_py.storage.layers import LayerStore
+from isulad_py.storage.loans import read_note, write_note
 from isulad_py.storage.overlay import OverlayMount, mount_overlay
 
 log = structlog.get_logger(__name__)
@@ -54,24 +55,35 @@ class OverlayRootFilesystems:
 
     @classmethod
     async def open(cls, *, layers: LayerStore, tasks: Tasks, clock: Clock) -> OverlayRootFilesystems:
-        """Begins to measure what is there."""
+        """Finds out which layers are in use, and begins to measure what is there."""
         store = cls(layers=layers, tasks=tasks, clock=clock)
-        for container_id in await store.present():
+        for container_id, chain_ids in (await blocking.run(store._borrowed)).items():
+            layers.lend(f"container {container_id}", chain_ids)
             store._measure_soon(container_id)
         return store
 
     async def prepare(self, request: RootfsRequest) -> str:
         if request.quota_bytes:
             raise Unsupported("overlay2.size: quotas of root file systems are not supported here")
-        self._layers.require(request.layers, f"container {request.container_id}")
-        await to_the_end(blocking.run(self._prepare, request), name="prepare a root file system")
-        self._remember(request.container_id, (2 * 4096, 2))
+        borrower = f"container {request.container_id}"
+        self._layers.require(request.layers, borrower)
+        self._layers.lend(f"making {borrower}", request.layers)
+        try:
+            await to_the_end(self._prepare_lent(request, borrower), name="prepare a root file system")
+        finally:
+            self._layers.take_back(f"making {borrower}")
         return self.path_for(request.container_id)
+
+    async def _prepare_lent(self, request: RootfsRequest, borrower: str) -> None:
+        await blocking.run(self._prepare, request)
+        self._layers.lend(borrower, request.layers)
+        self._remember(request.container_id, (2 * 4096, 2))
 
     async def remove(self, container_id: ContainerId) -> None:
         self._measured.pop(container_id, None)
         self._wanted.pop(container_id, None)
         await blocking.run(self._remove, container_id)
+        self._layers.take_back(f"container {container_id}")
         self._layers.trash.empty()
 
     async def present(self) -> frozenset[ContainerId]:
@@ -136,6 +148,7 @@ class OverlayRootFilesystems:
             below = Path(self._paths.diff(request.layers[-1]) if request.layers else self._paths.empty).stat()
             for name in ("work", "merged", "diff"):
                 Path(folder, name).mkdir(0o700)
+            write_note(folder, request.layers)
             os.chown(f"{folder}/diff", below.st_uid, below.st_gid)
             Path(folder, "diff").chmod(stat.S_IMODE(below.st_mode))
 
@@ -164,6 +177,16 @@ class OverlayRootFilesystems:
         # Lazily: a process that still holds a file there must not keep the container from going.
         mounts.unmount_under(self._paths.container(container_id))
         self._layers.trash.take(self._paths.container(container_id))
+
+    def _borrowed(self) -> dict[ContainerId, tuple[ChainId, ...] | None]:
+        """The layers under each root file system; None where something is mounted and nothing tells what."""
+        found: dict[ContainerId, tuple[ChainId, ...] | None] = {}
+        for container_id in map(ContainerId, _names(self._paths.containers)):
+            chain_ids = read_note(self._paths.container(container_id))
+            if chain_ids is None and not mounts.is_mountpoint(self._paths.merged(container_id)):
+                chain_ids = ()  # half-made
+            found[container_id] = chain_ids
+        return found
 
     # Usage
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Final
-
-import msgspec
 
 from isulad_py.host import files, mounts
 from isulad_py.host.failures import translated
 from isulad_py.model.errors import AlreadyExists, EngineError
 from isulad_py.model.ids import ChainId
+from isulad_py.storage.loans import read_note, write_note
 from isulad_py.storage.overlay import OverlayMount, mount_overlay
 from isulad_py.storage.paths import OverlayPaths
 from isulad_py.storage.trash import Trash
-
-_LIMIT: Final = 1024 * 1024
 
 
 class Views:
@@ -29,8 +25,8 @@ class Views:
     def mount(self, key: str, layers: tuple[ChainId, ...]) -> str:
         """The mountpoint. Idempotent for the same layers; AlreadyExists where the key shows others."""
         folder = self._paths.view(key)
-        root, note = f"{folder}/root", f"{folder}/layers.json"
-        shown = _read(note)
+        root = f"{folder}/root"
+        shown = read_note(folder)
         if shown is not None and shown != layers:
             raise AlreadyExists(f"view {key} shows other layers")
         if shown is not None and mounts.is_mountpoint(root):
@@ -39,7 +35,7 @@ class Views:
             files.ensure_dir(folder, 0o700)
             files.ensure_dir(root, 0o755)
             mount_overlay(self._paths, OverlayMount(target=root, layers=layers))
-            files.write_atomic(note, msgspec.json.encode(layers))
+            write_note(folder, layers)
         except BaseException:
             with contextlib.suppress(EngineError):  # the first error tells; `release` tries again
                 self.release(key)
@@ -56,9 +52,12 @@ class Views:
         with translated("read"):
             return frozenset(path.name for path in Path(self._paths.views).iterdir())
 
-
-def _read(note: str) -> tuple[ChainId, ...] | None:
-    try:
-        return tuple(msgspec.json.decode(files.read_limited(note, _LIMIT), type=list[ChainId]))
-    except (EngineError, msgspec.DecodeError):
-        return None  # half-made: a view is made anew from what the caller says
+    def shown(self) -> dict[str, tuple[ChainId, ...] | None]:
+        """The layers under each view; None where something is mounted and nothing tells what."""
+        found: dict[str, tuple[ChainId, ...] | None] = {}
+        for key in self.keys():
+            folder = self._paths.view(key)
+            layers = read_note(folder)
+            if layers is not None or mounts.is_mountpoint(f"{folder}/root"):
+                found[key] = layers
+        return found

@@ -98,6 +98,18 @@ async def test_a_view_is_named_by_its_key_until_released(store: tuple[Layers, Ad
     assert await layers.views() == {"container-1"}
 
 
+async def test_layers_under_a_view_are_not_removed(store: tuple[Layers, Add]) -> None:
+    layers, add = store
+    await add(BASE)
+    await add(TOP)
+    await layers.view("container-0", (BASE,))
+    await layers.remove([BASE, TOP])
+    assert await layers.present() == {BASE}
+    await layers.release("container-0")
+    await layers.remove([BASE])
+    assert await layers.present() == frozenset()
+
+
 async def test_a_view_of_a_missing_layer_is_not_found_and_leaves_nothing(store: tuple[Layers, Add]) -> None:
     layers, add = store
     await add(BASE)

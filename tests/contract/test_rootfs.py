@@ -11,7 +11,7 @@ from isulad_py.host import mounts
 from isulad_py.model.errors import AlreadyExists, NotFound
 from isulad_py.model.ids import ContainerId, Digest
 from isulad_py.ports.layers import LayerFacts
-from isulad_py.ports.storage import RootFilesystems, RootfsRequest
+from isulad_py.ports.storage import Layers, RootFilesystems, RootfsRequest
 from isulad_py.storage.layers import LayerStore
 from isulad_py.storage.rootfs import OverlayRootFilesystems
 from tests.contract.test_layers import BASE, TOP, tasks
@@ -26,11 +26,13 @@ TWO = ContainerId("2" * 64)
 
 
 @pytest.fixture(params=["memory", pytest.param("overlay", marks=pytest.mark.root)])
-async def rootfs(request: pytest.FixtureRequest, tmp_path: Path, tasks: TestTasks) -> AsyncIterator[RootFilesystems]:
+async def both(
+    request: pytest.FixtureRequest, tmp_path: Path, tasks: TestTasks
+) -> AsyncIterator[tuple[RootFilesystems, Layers]]:
     if request.param == "memory":
         memory = MemoryLayers()
         memory.add(BASE)
-        yield MemoryRootFilesystems(memory)
+        yield MemoryRootFilesystems(memory), memory
         return
     clock = FakeClock()
     layers = await LayerStore.open(str(tmp_path), tasks=tasks, clock=clock, boot_id="boot")
@@ -39,9 +41,14 @@ async def rootfs(request: pytest.FixtureRequest, tmp_path: Path, tasks: TestTask
     await layers.seal(staged, LayerFacts(chain_id=BASE, diff_id=Digest(BASE), used_bytes=8192, inodes=2))
     await layers.publish([BASE])
     try:
-        yield await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock)
+        yield await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock), layers
     finally:
         mounts.unmount_under(str(tmp_path))
+
+
+@pytest.fixture
+def rootfs(both: tuple[RootFilesystems, Layers]) -> RootFilesystems:
+    return both[0]
 
 
 def request_of(container_id: ContainerId) -> RootfsRequest:
@@ -110,3 +117,15 @@ async def test_the_file_system_behind_it_has_room(rootfs: RootFilesystems) -> No
     assert capacity.device
     assert capacity.total_bytes > 0
     assert capacity.total_inodes >= capacity.free_inodes
+
+
+async def test_the_layers_below_are_not_removed(both: tuple[RootFilesystems, Layers]) -> None:
+    rootfs, layers = both
+    await rootfs.prepare(request_of(ONE))
+    with pytest.raises(AlreadyExists):
+        await rootfs.prepare(request_of(ONE))
+    await layers.remove([BASE])
+    assert await layers.present() == {BASE}
+    await rootfs.remove(ONE)
+    await layers.remove([BASE])
+    assert await layers.present() == frozenset()

@@ -21,6 +21,8 @@ class MemoryLayers:
         self.faults = Faults()
         self.sizes: dict[ChainId, int] = {}
         self.mounted_views: dict[str, tuple[ChainId, ...]] = {}
+        self.lent: dict[str, tuple[ChainId, ...]] = {}
+        """To root file systems, which keep them from being removed."""
 
     def add(self, chain_id: ChainId, size_bytes: int = 4096) -> None:
         self.sizes[chain_id] = size_bytes
@@ -30,7 +32,8 @@ class MemoryLayers:
 
     async def remove(self, chain_ids: Collection[ChainId]) -> None:
         await self.faults.at("remove")
-        for chain_id in chain_ids:
+        used = frozenset().union(*self.mounted_views.values(), *self.lent.values())
+        for chain_id in set(chain_ids) - used:
             self.sizes.pop(chain_id, None)
 
     async def total_usage(self) -> FilesystemUsage:
@@ -82,12 +85,14 @@ class MemoryRootFilesystems:
             raise AlreadyExists(f"container {request.container_id} already has a root file system")
         _check_present(self._layers, request.layers, f"container {request.container_id}")
         self.requests[request.container_id] = request
+        self._layers.lent[request.container_id] = request.layers
         self.used_bytes[request.container_id] = 4096
         return self._mount(request.container_id)
 
     async def remove(self, container_id: ContainerId) -> None:
         await self.faults.at("remove")
         self.requests.pop(container_id, None)
+        self._layers.lent.pop(container_id, None)
         self.used_bytes.pop(container_id, None)
         self.mounts.discard(container_id)
 

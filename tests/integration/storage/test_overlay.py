@@ -264,6 +264,31 @@ async def test_discarding_is_idempotent(graph: str, tasks: TestTasks) -> None:
     assert list(Path(store.paths.ingest).iterdir()) == []
 
 
+async def test_the_next_daemon_knows_which_layers_are_in_use(graph: str, tasks: TestTasks) -> None:
+    store = await open_store(graph, tasks)
+    await store.publish([await seal(store, n, writer("a", str(n))) for n in range(4)])
+    rootfs = await OverlayRootFilesystems.open(layers=store, tasks=tasks, clock=FakeClock())
+    await rootfs.prepare(RootfsRequest(container_id=ONE, layers=(chain(0),)))
+    await store.view("v", (chain(1),))
+
+    again = await open_store(graph, tasks)
+    rootfs = await OverlayRootFilesystems.open(layers=again, tasks=tasks, clock=FakeClock())
+    await again.remove(await again.present())
+    assert await again.present() == {chain(0), chain(1)}
+
+    note = Path(again.paths.container(ONE), "layers.json")
+    note.write_text("{")
+    await again.publish([await seal(again, 2, writer("a", "2"))])
+    unsure = await open_store(graph, tasks)
+    rootfs = await OverlayRootFilesystems.open(layers=unsure, tasks=tasks, clock=FakeClock())
+    await unsure.remove(await unsure.present())
+    assert await unsure.present() == {chain(0), chain(1), chain(2)}
+    await rootfs.remove(ONE)
+    await unsure.remove(await unsure.present())
+    assert await unsure.present() == {chain(1)}
+    await tasks.settle()
+
+
 async def test_removal_of_a_busy_container_and_of_half_made_leftovers(graph: str, tasks: TestTasks) -> None:
     store = await open_store(graph, tasks)
     await store.publish([await seal(store, 0, writer("a", "x"))])

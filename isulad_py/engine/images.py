@@ -74,13 +74,24 @@ class Images:
         self._garbage = asyncio.Lock()
 
     async def load(self) -> None:
-        """Reads all records; one that cannot be read is moved aside and reported, and its layers stay."""
+        """Reads all records; one that cannot be read is moved aside and reported, and its layers stay.
+
+        An image with a layer missing (power loss, a layer moved aside) is not on this node: the next pull brings what
+        it lacks, and writes the record anew.
+        """
+        present = await self._layers.present()
         for stored in await self._records.load(IMAGE):
             try:
-                self._remember(decode(stored.payload, ImageRecord))
+                record = decode(stored.payload, ImageRecord)
             except DataLoss as error:
                 log.error("record put aside", kind=IMAGE, id=stored.key, error=str(error))
                 await self._records.quarantine(IMAGE, stored.key, str(error))
+                continue
+            missing = [layer.chain_id for layer in record.layers if layer.chain_id not in present]
+            if missing:
+                log.error("image lacks layers: it has to be pulled again", image=record.id, layers=missing)
+                continue
+            self._remember(record)
 
     def _remember(self, record: ImageRecord) -> None:
         former = self._images.get(record.id)

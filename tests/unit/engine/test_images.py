@@ -80,8 +80,21 @@ async def test_names_of_one_image_add_up_and_survive_a_restart(node: Node, tasks
     [image] = node.images.list()
     assert image.repo_tags == ("docker.io/library/busybox:1", "mirror.example/box:stable")
     again = Node(tasks, node.records)
+    for layer in image.layers:
+        again.layers.add(layer.chain_id)
     await again.images.load()
     assert again.images.list() == [image]
+
+
+async def test_an_image_that_lacks_a_layer_is_pulled_again(node: Node, tasks) -> None:
+    node.source.offer("busybox:1")
+    image = await node.pull("busybox:1")
+    again = Node(tasks, node.records)
+    await again.images.load()
+    assert again.images.status("busybox:1") is None
+    again.source.offer("busybox:1")
+    assert (await again.pull("busybox:1")).id == image.id
+    assert again.images.status("busybox:1") is not None
 
 
 async def test_a_tag_that_moves_leaves_the_former_image_by_digest(node: Node) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, NotFound
+from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, InvalidInput, NotFound
 from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.ports.runtime import HandlerFeatures
 
@@ -93,14 +93,39 @@ _STATE: Final = re.compile(
 )
 
 
+_BUSY: Final = re.compile(r"unable to set memory limit|device or resource busy", re.IGNORECASE)
+"""An update to less memory than is in use (v1)."""
+_REQUEST: Final = re.compile(
+    r"executable file .* not found|open executable: |exec: \"[^\"]*\": |exec format error"
+    r"|numerical result out of range|(?:failed to write|writing file) .*invalid argument|allowed cpu-shares is"
+    r"|unable to set memory limit|memory limit could be too low"
+    r"|error mounting .*not a directory|mount `.*`: not a directory|mkdir `.*`: not a directory|it is inside /proc",
+    re.IGNORECASE,
+)
+"""What the image or the kernel does not have: the same request would fail again."""
+_FIELDS: Final = {
+    "cpuset.cpus": "cpuset_cpus",
+    "cpuset.mems": "cpuset_mems",
+    "cpu.cfs_quota_us": "cpu_quota",
+    "cpu.cfs_period_us": "cpu_period",
+    "cpu.max": "cpu_quota",
+    "cpu-shares": "cpu_shares",
+    "memory": "memory_limit_in_bytes",
+}
+"""CRI's name for what a runtime's words are about."""
+
+
 def failure(step: str, message: str) -> EngineError:
     """The error to raise for a runtime's message: NotFound for a container it does not know, FailedPrecondition where
-    the container's state is in the way, else HostFailure."""
+    its state is in the way, InvalidInput where the request is, else HostFailure."""
     text = f"{step}: {message or 'the runtime failed without a word'}"
     if _UNKNOWN.search(message):
         return NotFound(text)
-    if _STATE.search(message):
+    if _STATE.search(message) or (step == "update" and _BUSY.search(message)):
         return FailedPrecondition(text)
+    if _REQUEST.search(message):
+        field = next((field for words, field in _FIELDS.items() if words in message), "")
+        return InvalidInput(f"linux.resources.{field}: {text}" if field and "exec" not in step else text)
     return HostFailure(text)
 
 

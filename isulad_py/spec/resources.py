@@ -18,6 +18,8 @@ CPU_LIST: Final = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 UNIFIED_FILE: Final = re.compile(r"[a-z_]+\.[A-Za-z0-9_.]+")
 SHORTEST_CPU_US: Final = 1000
 """The kernel refuses a shorter quota or period (sched-bwc)."""
+FEWEST_SHARES: Final = 2
+MOST_SHARES: Final = 262144
 LONGEST_PERIOD_US: Final = 1_000_000
 
 
@@ -64,7 +66,8 @@ def _at_least_unlimited(value: int, field: str) -> None:
 
 def _cpu(resources: Resources, field: str) -> Cpu | None:
     shares, quota, period = resources.cpu_shares, resources.cpu_quota_us, resources.cpu_period_us
-    checks.not_negative(shares, f"{field}.cpu_shares")
+    if shares and not FEWEST_SHARES <= shares <= MOST_SHARES:
+        raise InvalidInput(f"{field}.cpu_shares: {shares} is not within {FEWEST_SHARES} to {MOST_SHARES}")
     checks.not_negative(period, f"{field}.cpu_period")
     if period and not SHORTEST_CPU_US <= period <= LONGEST_PERIOD_US:
         raise InvalidInput(f"{field}.cpu_period: {period} is not within 1000 to 1000000 microseconds")

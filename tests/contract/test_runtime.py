@@ -205,7 +205,7 @@ async def test_present_and_the_bundle(bed: Bed) -> None:
 
 
 async def test_a_program_that_is_missing_is_named_and_leaves_nothing(bed: Bed) -> None:
-    with pytest.raises(HostFailure, match=r"create: .*missing-program.*not found"):
+    with pytest.raises(InvalidInput, match=r"create: .*missing-program.*not found"):
         await bed.runtime.create(bed.launch(("missing-program",)))
     assert await bed.runtime.present() == frozenset()
 
@@ -263,7 +263,7 @@ async def test_exec_output_is_cut_at_its_limit(bed: Bed) -> None:
 
 async def test_exec_of_a_missing_program_names_it(bed: Bed) -> None:
     container_id, _ = await bed.running()
-    with pytest.raises(HostFailure, match=r"exec missing-program: .*not found"):
+    with pytest.raises(InvalidInput, match=r"exec missing-program: .*not found"):
         await bed.run_in(container_id, "missing-program")
 
 

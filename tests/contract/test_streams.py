@@ -12,7 +12,6 @@ import pytest
 
 from isulad_py.model.errors import (
     FailedPrecondition,
-    HostFailure,
     InvalidInput,
     NotFound,
     ResourceExhausted,
@@ -157,7 +156,7 @@ async def test_a_close_amid_output(bed: Bed) -> None:
 @pytest.mark.parametrize("terminal", [False, True])
 async def test_a_program_that_is_missing_is_named(bed: Bed, *, terminal: bool) -> None:
     container_id, _ = await bed.running()
-    with pytest.raises(HostFailure, match=r"exec missing: .*not found"):
+    with pytest.raises(InvalidInput, match=r"exec missing: .*not found"):
         await bed.exec(container_id, "missing", stdin=True, stdout=True, terminal=terminal)
 
 

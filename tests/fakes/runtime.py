@@ -22,7 +22,6 @@ from isulad_py.model.errors import (
     AlreadyExists,
     DeadlineExceeded,
     FailedPrecondition,
-    HostFailure,
     InvalidInput,
     NotFound,
 )
@@ -253,7 +252,7 @@ class FakeRuntime:
 
 def _check_program(args: list[str], step: str) -> None:
     if "missing" in args[0]:
-        raise HostFailure(f'{step}: exec: "{args[0]}": executable file not found in $PATH')
+        raise InvalidInput(f'{step}: exec: "{args[0]}": executable file not found in $PATH')
 
 
 def _script(args: list[str]) -> str:

@@ -21,7 +21,6 @@ from isulad_py.model.container import Processes
 from isulad_py.model.errors import (
     EngineError,
     FailedPrecondition,
-    HostFailure,
     InvalidInput,
     NotFound,
     ResourceExhausted,
@@ -337,7 +336,7 @@ class FakeStreams:
             raise FailedPrecondition(f"exec: container {command.id} is {container.state}")
         args = msgspec.json.decode(command.process)["args"]
         if "missing" in args[0]:
-            raise HostFailure(f'exec {args[0]}: exec: "{args[0]}": executable file not found in $PATH')
+            raise InvalidInput(f'exec {args[0]}: exec: "{args[0]}": executable file not found in $PATH')
         self.execs.append(FakeExec(args, command.wishes, container))
         return self.execs[-1]
 

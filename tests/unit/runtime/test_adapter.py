@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from isulad_py.host import pidfd
-from isulad_py.model.errors import DeadlineExceeded, FailedPrecondition, HostFailure, NotFound
+from isulad_py.model.errors import DeadlineExceeded, FailedPrecondition, InvalidInput, NotFound
 from isulad_py.model.ids import ContainerId, new_id
 from isulad_py.model.resources import Resources
 from tests.fakes.oci_programs import SimulatedPrograms, launch
@@ -56,7 +56,7 @@ async def test_another_daemon_takes_over(programs: SimulatedPrograms) -> None:
 
 async def test_a_create_that_fails_leaves_nothing(programs: SimulatedPrograms) -> None:
     runtime = programs.adapter()
-    with pytest.raises(HostFailure, match=r"create: runc create failed: .*missing"):
+    with pytest.raises(InvalidInput, match=r"create: runc create failed: .*missing"):
         await runtime.create(launch(["missing"]))
     assert await runtime.present() == frozenset()
 

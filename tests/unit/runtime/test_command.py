@@ -111,7 +111,7 @@ async def test_the_callers_ends_are_released_before_the_wait(bed: Bed) -> None:
 
 
 async def test_why_a_command_does_not_run(bed: Bed) -> None:
-    with pytest.raises(HostFailure, match=r"exec missing: .*not found"):
+    with pytest.raises(InvalidInput, match=r"exec missing: .*not found"):
         async with bed.commands.started(bed.order("missing"), SILENT):
             pass
     with pytest.raises(InvalidInput, match="nobody"):

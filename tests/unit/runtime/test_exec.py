@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from isulad_py.host import pidfd
-from isulad_py.model.errors import DeadlineExceeded, HostFailure, NotFound
+from isulad_py.model.errors import DeadlineExceeded, InvalidInput, NotFound
 from isulad_py.model.ids import ContainerId, new_id
 from isulad_py.runtime.adapter import OciRuntime
 from tests.fakes.oci_programs import SimulatedPrograms, command, launch
@@ -42,7 +42,7 @@ async def test_nothing_is_left_in_the_bundle(container: tuple[OciRuntime, Contai
 
 async def test_a_program_that_is_missing(container: tuple[OciRuntime, ContainerId]) -> None:
     runtime, container_id = container
-    with pytest.raises(HostFailure, match=r"exec missing: exec failed: .*not found"):
+    with pytest.raises(InvalidInput, match=r"exec missing: exec failed: .*not found"):
         await runtime.exec_sync(command(container_id, ["missing"]))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from isulad_py.host import pidfd
-from isulad_py.model.errors import HostFailure, NotFound
+from isulad_py.model.errors import HostFailure, InvalidInput, NotFound
 from isulad_py.model.ids import ContainerId, new_id
 from isulad_py.ports.streams import ByteSource, StreamingExec, StreamWishes
 from isulad_py.runtime.exec_streams import ExecStreams, StreamingExecs
@@ -131,7 +131,7 @@ async def test_a_cancelled_close_is_finished(bed: Bed) -> None:
 
 @pytest.mark.parametrize("terminal", [False, True])
 async def test_what_cannot_be_started(bed: Bed, *, terminal: bool) -> None:
-    with pytest.raises(HostFailure, match=r"exec missing: .*not found"):
+    with pytest.raises(InvalidInput, match=r"exec missing: .*not found"):
         await bed.open("missing", stdin=True, stdout=True, stderr=True, terminal=terminal)
     bed.id = ContainerId(new_id())
     with pytest.raises(NotFound):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, NotFound
+from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, InvalidInput, NotFound
 from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.runtime import runc
 
@@ -82,8 +82,15 @@ def test_a_long_message_is_cut_at_its_start() -> None:
         ("the container `x` is not in `created` or `stopped` state", FailedPrecondition),
         ("container not running", FailedPrecondition),
         ("container not paused", FailedPrecondition),
-        ('unable to start container process: exec: "x": executable file not found in $PATH', HostFailure),
-        ("executable file `x` not found in $PATH: No such file or directory", HostFailure),
+        ('unable to start container process: exec: "x": executable file not found in $PATH', InvalidInput),
+        ('unable to start container process: exec: "/etc": permission denied', InvalidInput),
+        ('unable to start container process: exec: "/x": stat /x: no such file or directory', InvalidInput),
+        ("executable file `x` not found in $PATH: No such file or directory", InvalidInput),
+        ("open executable: Permission denied", InvalidInput),
+        ('error mounting "/tmp" to rootfs at "/etc/passwd": mount /tmp: not a directory', InvalidInput),
+        ("mount `/tmp` to `etc/passwd`: Not a directory", InvalidInput),
+        ("mkdir `/etc/passwd/x`: Not a directory", InvalidInput),
+        ("unable to apply cgroup configuration: no space left on device", HostFailure),
         ("", HostFailure),
     ],
 )
@@ -92,6 +99,34 @@ def test_failures_are_classed_and_keep_the_words(message: str, kind: type[Engine
     assert type(error) is kind
     assert message in str(error)
     assert str(error).startswith("exec: ")
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ('failed to write "4096": write /c/cpuset.cpus: numerical result out of range', "cpuset_cpus"),
+        ("writing file `cpuset.mems`: Invalid argument", "cpuset_mems"),
+        ('failed to write "4": write /c/cpu.cfs_quota_us: invalid argument', "cpu_quota"),
+        ("error setting cgroup config: the minimum allowed cpu-shares is 2", "cpu_shares"),
+        ("unable to set memory limit to 1 (current usage: 2154496, peak usage: 2224128)", "memory_limit_in_bytes"),
+        ("OOM: the memory limit could be too low: read from sync socket", "memory_limit_in_bytes"),
+    ],
+)
+def test_a_limit_that_cannot_be_is_the_requests_fault_and_has_its_name(message: str, field: str) -> None:
+    error = runc.failure("create", message)
+    assert type(error) is InvalidInput
+    assert str(error) == f"linux.resources.{field}: create: {message}"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "unable to set memory limit to 1 (current usage: 2)",
+        "writing file `memory.limit_in_bytes`: Device or resource busy",
+    ],
+)
+def test_less_memory_than_is_in_use_is_a_matter_of_state(message: str) -> None:
+    assert type(runc.failure("update", message)) is FailedPrecondition
 
 
 def test_state() -> None:

@@ -26,6 +26,7 @@ from isulad_py.wire.cri.checkpoint_servicer import CheckpointServicer
 from isulad_py.wire.cri.image_servicer import ImageServicer
 from isulad_py.wire.cri.runtime_servicer import RuntimeServicer
 from isulad_py.wire.cri.stats_servicer import StatsServicer
+from isulad_py.wire.cri.stream_servicer import StreamServicer
 
 PROJECT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
@@ -72,7 +73,7 @@ def rpcs() -> str:
     """Which methods of CRI the servicers answer."""
     lines = ["| service | answered | not yet |", "|---|---|---|"]
     services = (
-        (cri.RuntimeServiceBase(), (RuntimeServicer, StatsServicer, CheckpointServicer)),
+        (cri.RuntimeServiceBase(), (RuntimeServicer, StatsServicer, StreamServicer, CheckpointServicer)),
         (cri.ImageServiceBase(), (ImageServicer,)),
     )
     for service, servicers in services:

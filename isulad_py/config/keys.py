@@ -74,16 +74,14 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("group", _T, "group that owns the socket (mode 0660); root where the group does not exist", short="G"),
     Key("enable-cri-v1", _B, "serve runtime.v1 beside runtime.v1alpha2"),
     Key("enable-pod-events", _B, "serve GetContainerEvents"),
-    Key("websocket-server-listening-port", _I, "port of exec, attach and port-forward; 0 picks a free one", _NONE),
-    Key(
-        "stream-server-address", _T, "address of the streaming port; loopback, because the kubelet proxies to it", _NONE
-    ),
-    Key("stream-idle-timeout", _D, "end of a stream on which nothing moves", _NONE),
-    Key("stream-session-limit", _I, "streams at once", _NONE),
+    Key("websocket-server-listening-port", _I, "port of exec, attach and port-forward; 0 picks a free one"),
+    Key("stream-server-address", _T, "address of the streaming port; loopback, because the kubelet proxies to it"),
+    Key("stream-idle-timeout", _D, "end of a session on which nothing moves, pings included"),
+    Key("stream-session-limit", _I, "sessions of exec, attach and port-forward at once"),
     Key("metrics-port", _I, "port of /healthz, /readyz and /metrics on 127.0.0.1; 0 picks a free one, -1 turns it off"),
-    Key("tls", _B, "TLS on TCP listeners (there are none)", _NONE),
-    Key("tls-verify", _B, "client certificates on TCP listeners (there are none)", _NONE, flag="tlsverify"),
-    Key("tls-config", _O, "CAFile, CertFile and KeyFile for TCP listeners (there are none)", _NONE),
+    Key("tls", _B, "TLS on the streaming port"),
+    Key("tls-verify", _B, "clients of the streaming port must show a certificate", flag="tlsverify"),
+    Key("tls-config", _O, "CertFile and KeyFile of the streaming port, CAFile of its clients"),
     Key("authorization-plugin", _T, "plugin that authorises calls", _REFUSED),
     # Places
     Key("graph", _T, "persistent root: records, images, writable layers", short="g"),

@@ -120,6 +120,20 @@ def _ports(config: Config, _host: Host) -> Iterator[Finding]:
         yield Finding(id="exposed", key="stream-server-address", message=message, severity=Severity.WARNING)
 
 
+def _tls(config: Config, host: Host) -> Iterator[Finding]:
+    files = config.tls_config
+    needed = {"CertFile": files.cert_file, "KeyFile": files.key_file} if config.tls else {}
+    if config.tls_verify:
+        if not config.tls:
+            yield Finding(id="conflict", key="tls-verify", message="is of no use without tls")
+        needed["CAFile"] = files.ca_file
+    for name, path in needed.items():
+        if not path:
+            yield Finding(id="bad-value", key="tls-config", message=f"has no {name}")
+        elif not host.exists(path):
+            yield Finding(id="missing-file", key="tls-config", message=f"{name} {path} does not exist")
+
+
 def _places(config: Config, host: Host) -> Iterator[Finding]:
     absolute = {"graph", "state", "pidfile", "cni-conf-dir", "certs-dir", "hook-spec", "seccomp-profile"}
     for key in KEYS:
@@ -185,6 +199,7 @@ def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> Iterator[Finding]
 _CHECKS: Final[tuple[Check, ...]] = (
     _listeners,
     _ports,
+    _tls,
     _places,
     _times,
     _logs,

@@ -16,6 +16,7 @@ from isulad_py.daemon.adapters import Adapters, open_adapters, registry_options
 from isulad_py.daemon.lifecycle import Lifecycle, Serving
 from isulad_py.daemon.reloading import Read, Reloader
 from isulad_py.daemon.services import Services, build_services
+from isulad_py.daemon.streaming import start_streaming
 from isulad_py.host import blocking
 from isulad_py.host.files import remove_file, write_atomic
 from isulad_py.host.memory import settle
@@ -89,14 +90,17 @@ class Progress:
 
 
 async def _start_serving(start: Start, lifecycle: Lifecycle, adapters: Adapters, services: Services) -> None:
-    """CRI on every address of `hosts`; a listener that the service manager hands over comes before a new one."""
+    """Streams, and CRI on every address of `hosts`; a listener that the service manager hands over comes before a new
+    one."""
     config = start.config
+    sessions = await start_streaming(config, lifecycle, services, adapters.clock)
     methods = cri_methods(
         CriServices(
             pods=services.pods,
             containers=services.containers,
             queries=services.queries,
             exec=services.exec,
+            sessions=sessions,
             images=services.images,
             stats=services.stats,
             metrics=services.metrics,

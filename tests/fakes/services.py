@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 
 from isulad_py.engine.events import Events, Subscription
+from isulad_py.engine.exec import Exec
 from isulad_py.engine.pod_metrics import ContainerReading, PodMetrics, PodReading
 from isulad_py.engine.queries import ContainerFilter, PodFilter, Queries
 from isulad_py.engine.readiness import Condition, EngineStatus
 from isulad_py.engine.registry import Registry
+from isulad_py.engine.sessions import Sessions, Tokens
 from isulad_py.model.container import ContainerConfig, ContainerRecord, ExitFact, ImageSpec
 from isulad_py.model.errors import FailedPrecondition
 from isulad_py.model.events import EventKind
@@ -48,6 +50,7 @@ class FakeEngine:
         self.grace_seconds: list[float] = []
         self.pod_cidr = ""
         self.subscribed = 0
+        self.tokens = Tokens(clock=self.clock)
         self.events = Events(registry=self.registry, clock=self.clock)
 
     async def at(self, step: str) -> None:
@@ -60,11 +63,15 @@ class FakeEngine:
 
     def services(self) -> Services:
         queries: Any = _Queries(self)
+        exec_: Any = _Exec(self)
         parts: dict[str, Any] = {
             "pods": _Pods(self),
             "containers": _Containers(self),
             "queries": queries,
-            "exec": _Exec(self),
+            "exec": exec_,
+            "sessions": Sessions(
+                registry=self.registry, exec_=exec_, tokens=self.tokens, base_url="http://127.0.0.1:1"
+            ),
             "images": _Images(self),
             "stats": _Stats(self, queries),
             "metrics": _Metrics(self, queries),
@@ -193,11 +200,14 @@ class _Containers:
         self._table.require(container_id)
 
 
-class _Exec:
+class _Exec(Exec):
     def __init__(self, engine: FakeEngine) -> None:
+        super().__init__(registry=engine.registry, runtime=None, specs=None)  # type: ignore[arg-type]  # runs nothing
         self._engine = engine
 
-    async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout_seconds: float | None) -> ExecResult:
+    async def exec_sync(
+        self, container_id: str, cmd: tuple[str, ...], timeout_seconds: float | None = None
+    ) -> ExecResult:
         self._engine.commands.append((cmd, timeout_seconds))
         await self._engine.at("exec.exec_sync")
         self._engine.registry.containers.require(container_id)

@@ -13,6 +13,7 @@ from isulad_py.engine.pod_metrics import PodMetrics
 from isulad_py.engine.pods import Pods
 from isulad_py.engine.queries import Queries
 from isulad_py.engine.readiness import Readiness
+from isulad_py.engine.sessions import Sessions
 from isulad_py.engine.stats import Stats
 from isulad_py.model.container import ContainerRecord
 from isulad_py.model.image import ImageRecord
@@ -31,6 +32,7 @@ class Services:
     containers: Containers
     queries: Queries
     exec: Exec
+    sessions: Sessions
     images: Images
     stats: Stats
     metrics: PodMetrics

@@ -8,6 +8,7 @@ from typing import Final
 from isulad_py.api.runtime import v1 as cri
 from isulad_py.model.errors import InvalidInput
 from isulad_py.ports.runtime import ExecResult
+from isulad_py.ports.streams import StreamWishes
 from isulad_py.wire.translate import checks
 
 OUTPUT_BYTES: Final = 16 * 1024 * 1024 - 1024
@@ -28,6 +29,10 @@ def command(words: Sequence[str]) -> tuple[str, ...]:
     if not words or not words[0]:
         raise InvalidInput("cmd is empty")
     return checks.no_nuls(words, "cmd")
+
+
+def wishes(request: cri.ExecRequest | cri.AttachRequest) -> StreamWishes:
+    return StreamWishes(stdin=request.stdin, stdout=request.stdout, stderr=request.stderr, terminal=request.tty)
 
 
 def exec_answer(result: ExecResult) -> cri.ExecSyncResponse:

@@ -6,7 +6,7 @@ import pytest
 
 from isulad_py.config.findings import Severity, errors
 from isulad_py.config.keys import BY_ATTRIBUTE
-from isulad_py.config.schema import Config, RegistryEntry, RuntimeEntry, Ulimit
+from isulad_py.config.schema import Config, RegistryEntry, RuntimeEntry, TlsConfig, Ulimit
 from isulad_py.config.validate import Host, find_program, validate
 
 COMPLETE = Host(find_program=lambda name: f"/bin/{name}", exists=lambda path: True, group_exists=lambda name: True)
@@ -102,6 +102,15 @@ def test_missing_files() -> None:
         ("cni-bin-dir", Severity.WARNING),
         ("registries", Severity.ERROR),
     ]
+
+
+def test_tls_needs_its_files() -> None:
+    files = TlsConfig(cert_file="/c", key_file="/k", ca_file="/a")
+    assert found(tls=True, tls_verify=True, tls_config=files) == []
+    assert found(tls_verify=True, tls_config=files) == [("conflict", "tls-verify")]
+    assert found(tls=True, tls_verify=True) == 3 * [("bad-value", "tls-config")]
+    bare = Host(find_program=lambda name: name, exists=lambda path: path not in {"/c", "/a"})
+    assert found(bare, tls=True, tls_verify=True, tls_config=files) == 2 * [("missing-file", "tls-config")]
 
 
 def test_only_what_was_asked_for_and_has_no_effect_is_warned_of() -> None:

@@ -46,7 +46,9 @@ async def test_a_pod_sums_up_its_containers(node: Node, world: World) -> None:
     for name in ("a", "b"):
         container_id = await node.run_container(pod_id, name=name)
         world.sampler.put(node.services.queries.container(container_id).cgroup_path, timestamp=1, processes=2)
+    calls = world.sampler.calls
     _, sample = await node.services.stats.pod(pod_id)
+    assert world.sampler.calls == calls + 1
     assert sample.process_count == 4
     assert len(sample.containers) == 2
     assert sample.interfaces

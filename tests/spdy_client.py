@@ -146,6 +146,12 @@ class SpdyClient:
             left = 65536
         self._windows[number] = left
 
+    async def vanish(self) -> None:
+        """As when the program is killed: its kernel goes on sending what it was given, before the goodbye."""
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        self._writer.transport.abort()
+
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.wait({self._task})

@@ -121,7 +121,8 @@ class ChannelLink:
             inbox.end()
 
     async def _room(self) -> None:
-        """A client that leaves while it is not being read has to be noticed all the same."""
+        """A client that leaves while it is not being read has to be noticed all the same. Its goodbye waits behind what
+        it has sent; but a system whose program has gone resets a connection on which something comes."""
         while not self._budget.has_room:
             try:
                 async with asyncio.timeout(self._limits.watch_seconds):
@@ -129,6 +130,8 @@ class ChannelLink:
             except TimeoutError:
                 if tcp_left(self._transport):
                     raise ClientGone(_GONE) from None
+                if not self._turn.locked():
+                    await self._send_frame(b"", WSMsgType.PING)
 
     async def send(self, number: int, data: bytes) -> None:
         """Returns when the next would not pile up. Raises ClientGone."""

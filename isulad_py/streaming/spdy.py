@@ -35,6 +35,7 @@ MOST_STREAMS: Final = 2048
 """Open at once on one connection: two for each forwarded connection."""
 _UNBOUNDED: Final = 1 << 30
 _PROBE: Final = 2
+_KNOCK: Final = 4
 """Our PINGs have even numbers."""
 
 
@@ -216,7 +217,7 @@ class SpdyServer:
     def _on_ping(self, frame: frames.Ping) -> Iterator[Event]:
         if frame.ping_id % 2:
             self._outgoing.append(frames.ping(frame.ping_id))
-        elif self._asked and self.flow_control is FlowControl.UNKNOWN:
+        elif frame.ping_id == _PROBE and self._asked and self.flow_control is FlowControl.UNKNOWN:
             yield from self._conclude(FlowControl.NO)
 
     def _on_headers(self, frame: frames.Headers) -> Iterator[Event]:
@@ -305,6 +306,10 @@ class SpdyServer:
         """For a client that does not even answer a PING in time."""
         if self.flow_control is FlowControl.UNKNOWN:
             self.flow_control = FlowControl.NO
+
+    def knock(self) -> None:
+        """Sends something that means nothing, for the kernel to find out whether anybody is there."""
+        self._outgoing.append(frames.ping(_KNOCK))
 
     def go_away(self) -> None:
         """No more streams are accepted."""

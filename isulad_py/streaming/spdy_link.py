@@ -135,7 +135,8 @@ class SpdyLink:
             self._wake_writers()
 
     async def _room(self) -> None:
-        """A client that leaves while it is not being read has to be noticed all the same."""
+        """A client that leaves while it is not being read has to be noticed all the same. Its goodbye waits behind what
+        it has sent; but a system whose program has gone resets a connection on which something comes."""
         while not self._budget.has_room:
             try:
                 async with asyncio.timeout(self._limits.watch_seconds):
@@ -143,6 +144,8 @@ class SpdyLink:
             except TimeoutError:
                 if self._carrier.left():
                     raise ClientGone(_GONE) from None
+                self._server.knock()
+                await self.send_control()
 
     def _end(self, error: Exception) -> None:
         self.ended.set()

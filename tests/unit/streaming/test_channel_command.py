@@ -190,10 +190,12 @@ async def test_a_client_that_leaves_while_it_is_not_read_is_noticed(fresh: Stand
     fresh.limits = StreamLimits(watch_seconds=0.05)
     await fresh.start()
     async with channels(fresh.exec_url("sleep", "9", wishes=ALL)) as client:
-        for _ in range(12):
-            await client.send(0, bytes(100_000))
+        sending = asyncio.ensure_future(client.send(0, bytes(4_000_000)))
+        more = asyncio.ensure_future(client.send(0, bytes(4_000_000)))
+        await asyncio.wait({sending, more}, timeout=0.2)
         assert client.socket._writer is not None
-        transport = client.socket._writer.transport
-        transport.abort()
+        client.socket._writer.transport.abort()
+        for task in (sending, more):
+            task.cancel()
     await fresh.process.ended
     assert fresh.process.killed

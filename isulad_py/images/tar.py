@@ -89,6 +89,12 @@ class TarReader:
         self._at = 0
         self._data_left = 0
         self._padding = 0
+        self._passed = 0
+
+    @property
+    def offset(self) -> int:
+        """In the stream: right after an entry was given, where its data begins."""
+        return self._passed + self._at
 
     def __iter__(self) -> Iterator[Entry]:
         while (entry := self._next()) is not None:
@@ -241,8 +247,10 @@ class TarReader:
     def _refill(self) -> bool:
         for chunk in self._chunks:
             if chunk:
+                self._passed += len(self._chunk)
                 self._chunk, self._at = chunk, 0
                 return True
+        self._passed += len(self._chunk)
         self._chunk, self._at = b"", 0
         return False
 

@@ -19,7 +19,7 @@ from isulad_py.images.http import Interrupted, Stalled, check_complete, translat
 from isulad_py.images.manifest import Descriptor
 from isulad_py.images.options import Endpoint, RegistryOptions
 from isulad_py.images.registry import Repository
-from isulad_py.images.unpack import BlobDamaged, BlobFacts, UnpackLimits, unpack
+from isulad_py.images.unpack import BlobDamaged, BlobFacts, unpack
 from isulad_py.model.errors import EngineError, Unavailable
 from isulad_py.model.ids import ChainId, Digest
 from isulad_py.ports.clock import Clock
@@ -100,7 +100,7 @@ class Transfer:
         handover = Handover(HANDOVER_BYTES)
         blob = BlobFacts(digest=Digest(plan.descriptor.digest), size=plan.descriptor.size, diff_id=plan.diff_id)
         loop = asyncio.get_running_loop()
-        worker = loop.run_in_executor(self._threads, self._consume, handover, blob, staged, self.options.limits)
+        worker = loop.run_in_executor(self._threads, self._consume, handover, blob, staged)
         try:
             await self._feed(repository, endpoint, plan.descriptor, handover, say)
             handover.end()
@@ -114,12 +114,12 @@ class Transfer:
                 raise _Decided(error, endpoint) from error
             raise
 
-    def _consume(self, handover: Handover, blob: BlobFacts, directory: str, limits: UnpackLimits) -> TreeFacts:
+    def _consume(self, handover: Handover, blob: BlobFacts, directory: str) -> TreeFacts:
         """In its thread."""
         try:
             # Closed here: an error's traceback would keep the generator, and with it the turn.
             with contextlib.closing(self._in_turns(handover)) as chunks:
-                return unpack(chunks, blob, directory, limits)
+                return unpack(chunks, blob, directory, self.options.limits, self._layers.recipe_of(directory))
         finally:
             handover.give_up()
 

@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isulad_py.host.layer_tree import LayerTree, TreeFacts
 from isulad_py.images.inflate import inflate
+from isulad_py.images.recipe import RecipeWriter, RecordingReader
 from isulad_py.images.tar import Entry, Kind, TarReader
 from isulad_py.model.errors import DataLoss, ResourceExhausted
 from isulad_py.model.ids import Digest
@@ -51,18 +53,26 @@ class BlobFacts(Struct, frozen=True, kw_only=True):
     diff_id: Digest
 
 
-def unpack(chunks: Iterable[bytes], blob: BlobFacts, directory: str, limits: UnpackLimits) -> TreeFacts:
+def unpack(
+    chunks: Iterable[bytes], blob: BlobFacts, directory: str, limits: UnpackLimits, recipe_path: str = ""
+) -> TreeFacts:
     """Writes the layer into the empty directory. Raises DataLoss when the archive is not what it should be, BlobDamaged
     when already the blob is not, ResourceExhausted when the disk is full or a limit is reached, Unsupported for what
     no layer may hold.
 
-    When this returns, both digests have been verified.
+    When this returns, both digests have been verified, and `recipe_path` (if any) tells how the archive was packed.
     """
     meter = _Meter(blob, limits)
     tree = LayerTree(directory)
     compressed = meter.compressed(chunks)
+    recipe = None
     try:
-        facts = _write(TarReader(meter.inflated(inflate(compressed), tree)), tree, limits)
+        plain = meter.inflated(inflate(compressed), tree)
+        recipe = RecipeWriter(recipe_path) if recipe_path else None
+        reader = RecordingReader(plain, recipe) if recipe else TarReader(plain)
+        facts = _write(reader, tree, limits)
+        if recipe is not None:
+            facts = replace(facts, used_bytes=facts.used_bytes + recipe.finish(), inodes=facts.inodes + 1)
     except BlobDamaged:
         raise
     except DataLoss as error:
@@ -73,6 +83,8 @@ def unpack(chunks: Iterable[bytes], blob: BlobFacts, directory: str, limits: Unp
         raise
     finally:
         tree.close()
+        if recipe is not None:
+            recipe.close()
     meter.check_digest(None)
     meter.check_diff_id()
     return facts

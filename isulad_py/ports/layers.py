@@ -23,6 +23,12 @@ class LayerFacts(Struct, frozen=True, kw_only=True):
     """Directories, relative, without an entry of their own: they take their attributes from the layers below."""
 
 
+class LayerPlace(Struct, frozen=True, kw_only=True):
+    directory: str
+    recipe: str
+    """May be missing: of a layer that came before recipes were kept."""
+
+
 class LayerIngest(Protocol):
     """A layer is staged, sealed, published. Staged: a directory to unpack into, which nobody else sees. Sealed: known
     by its chain id to other pulls, not yet to containers. Published: on disk for good, ready to be mounted.
@@ -42,6 +48,15 @@ class LayerIngest(Protocol):
 
     async def stage(self, chain_id: ChainId) -> str:
         """A new empty directory, reachable by root only. ResourceExhausted where the disk is nearly full."""
+        ...
+
+    def recipe_of(self, staged: str) -> str:
+        """The path of a file beside the staged directory, in which may be kept how the layer's archive was packed; it
+        shares the layer's fate."""
+        ...
+
+    def place(self, chain_id: ChainId) -> LayerPlace:
+        """Of a published layer, to be read only. NotFound where there is none."""
         ...
 
     async def seal(self, staged: str, facts: LayerFacts) -> None:

@@ -18,7 +18,7 @@ from isulad_py.model.errors import NotFound
 from isulad_py.model.ids import ChainId
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
-from isulad_py.ports.layers import LayerFacts
+from isulad_py.ports.layers import LayerFacts, LayerPlace
 from isulad_py.ports.tasks import Tasks
 from isulad_py.storage.layer_disk import LayerDisk, Sealed
 from isulad_py.storage.loans import Loans
@@ -28,6 +28,7 @@ from isulad_py.storage.views import Views
 
 log = structlog.get_logger(__name__)
 
+RECIPE: Final = "recipe.gz"
 MAX_SEALED: Final = 64
 """Layers of pulls that failed, kept so that the next try goes on from there; beyond that the oldest goes."""
 
@@ -113,6 +114,14 @@ class LayerStore:
             await to_the_end(self._throw_away(folder), name="discard a layer")
             raise
         return f"{folder}/diff"
+
+    def recipe_of(self, staged: str) -> str:
+        return f"{self._disk.staging_of(staged)}/{RECIPE}"
+
+    def place(self, chain_id: ChainId) -> LayerPlace:
+        self.require([chain_id], "read")
+        folder = self.paths.layer(chain_id)
+        return LayerPlace(directory=f"{folder}/diff", recipe=f"{folder}/{RECIPE}")
 
     async def seal(self, staged: str, facts: LayerFacts) -> None:
         await to_the_end(self._seal(self._disk.staging_of(staged), facts), name="seal a layer")

@@ -34,23 +34,37 @@ class Sweeper:
             await self.sweep()
 
     async def sweep(self) -> None:
-        """One round."""
-        for container in list(self._registry.containers.values()):
-            if container.state is ContainerState.REMOVING:
-                await self._try("container", container.id, self._containers.remove(container.id))
-            elif container.state is ContainerState.CREATING and container.id not in self._containers.creating:
-                await self._try("container", container.id, self._containers.discard(container))
-        for pod in list(self._registry.pods.values()):
-            if pod.state is PodState.REMOVING:
-                await self._try("pod", pod.id, self._pods.remove(pod.id))
-            elif pod.state is PodState.CREATING and pod.id not in self._pods.creating:
-                await self._try("pod", pod.id, self._pods.discard(pod))
-            elif pod.state is PodState.NOTREADY and not pod.stopped_at and not pod.ready_at:
-                # A run that failed and could not be undone: the kubelet never learnt its id.
-                await self._try("pod", pod.id, self._pods.remove(pod.id))
+        """One round. Each object is looked at anew when its turn comes: those before it may have taken long, and what
+        was being made when the round began may run by now."""
+        for container_id in list(self._registry.containers):
+            await self._try("container", container_id, self._sweep_container(container_id))
+        for pod_id in list(self._registry.pods):
+            await self._try("pod", pod_id, self._sweep_pod(pod_id))
+
+    async def _sweep_container(self, container_id: str) -> None:
+        container = self._registry.containers.get(container_id)
+        if container is None or container.id in self._containers.creating:
+            return
+        if container.state is ContainerState.REMOVING:
+            await self._containers.remove(container.id)
+        elif container.state is ContainerState.CREATING:
+            await self._containers.discard(container)
+
+    async def _sweep_pod(self, pod_id: str) -> None:
+        pod = self._registry.pods.get(pod_id)
+        if pod is None or pod.id in self._pods.creating:
+            return
+        # Not ready, and never was: a run that failed and could not be undone. The kubelet never learnt its id.
+        failed = pod.state is PodState.NOTREADY and not pod.stopped_at and not pod.ready_at
+        if pod.state is PodState.REMOVING or failed:
+            await self._pods.remove(pod.id)
+        elif pod.state is PodState.CREATING:
+            await self._pods.discard(pod)
 
     async def _try(self, what: str, key: str, work: Awaitable[None]) -> None:
         try:
             await work
         except EngineError as error:
             log.warning("not swept, trying again later", what=what, id=key, error=str(error))
+        except Exception:  # a bug met with one object must not end the daemon, and again at each of its starts
+            log.exception("not swept, trying again later", what=what, id=key)

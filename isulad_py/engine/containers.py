@@ -75,6 +75,7 @@ class Containers:
         self._tasks = tasks
         self._clock = clock
         self._boot_id = boot_id
+        self._starts: SingleFlight[None] = SingleFlight(tasks=tasks, name="start container")
         self._removals: SingleFlight[None] = SingleFlight(tasks=tasks, name="remove container")
         self.creating: set[ContainerId] = set()
         """Being created right now: not for the sweeper."""
@@ -150,28 +151,40 @@ class Containers:
             raise FailedPrecondition(f"pod_sandbox_id: pod {pod.id} was stopped meanwhile")
 
     async def start(self, container_id: str) -> None:
-        """CRI StartContainer. A program that cannot be started leaves the container EXITED with StartError."""
+        """CRI StartContainer. A program that cannot be started leaves the container EXITED with StartError. A start
+        that was begun goes on without its caller: cut off, it would leave a container that runs and is not known to."""
         record = self._registry.containers.require(container_id)
-        async with self._locks.of(record.id):
-            record = self._registry.containers.require(record.id)
+        await self._starts.run(record.id, partial(self._start, record.id))
+
+    async def _start(self, container_id: ContainerId) -> None:
+        async with self._locks.of(container_id):
+            record = self._registry.containers.require(container_id)
             if not can_start(record.state):
                 raise FailedPrecondition(f"container {record.id} is {record.state.value}, not created")
             if self._registry.pods.require(record.pod_id).state is not PodState.READY:
                 raise FailedPrecondition(f"pod {record.pod_id} of container {record.id} is not ready")
             record = await self._amend(record.id, starting_at=self._clock.now_ns())
-            await self._start(record)
+            await self._launch(record)
         self._events.announce(EventKind.STARTED, record.id, record.pod_id)
 
-    async def _start(self, record: ContainerRecord) -> None:
+    async def _launch(self, record: ContainerRecord) -> None:
         try:
             await self._runtime.start(record.id, record.runtime_handler)
         except EngineError as error:
+            await self._end_failed_start(record)
             now = self._clock.now_ns()
             fact = ExitFact(exit_code=START_FAILED_CODE, finished_at=now, reason="StartError", message=str(error))
             await self._exits.record_exit(record.id, fact)
             self._exits.unwatch(record.id)
             raise
         await self._amend(record.id, started_at=self._clock.now_ns())
+
+    async def _end_failed_start(self, record: ContainerRecord) -> None:
+        """What is told EXITED must not run: a runtime that gave no answer in time may have started it all the same."""
+        try:
+            await self._runtime.kill(record.id, record.runtime_handler, signal.SIGKILL)
+        except EngineError as error:
+            log.warning("container not ended after a failed start", container=record.id, error=str(error))
 
     async def stop(self, container_id: str, grace_seconds: float) -> None:
         """CRI StopContainer: the stop signal, the grace period, SIGKILL.

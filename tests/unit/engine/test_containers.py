@@ -9,6 +9,7 @@ from isulad_py.engine.containers import merge
 from isulad_py.model.container import ContainerState, Mount
 from isulad_py.model.errors import (
     AlreadyExists,
+    DeadlineExceeded,
     FailedPrecondition,
     HostFailure,
     InvalidInput,
@@ -121,6 +122,45 @@ async def test_a_program_that_cannot_be_started(node: Node, world: World) -> Non
         await node.services.containers.start(container_id)
     await node.services.containers.remove(container_id)
     assert only_pods(world)
+
+
+async def test_a_start_goes_on_without_its_caller(node: Node, world: World) -> None:
+    container_id = await node.create(await node.run_pod())
+    start, begun, gate = world.runtime.start, asyncio.Event(), asyncio.Event()
+
+    async def slow(*args):
+        await start(*args)
+        begun.set()
+        await gate.wait()
+
+    world.runtime.start = slow  # type: ignore[method-assign]
+    caller = asyncio.get_running_loop().create_task(node.services.containers.start(container_id))
+    await begun.wait()
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    again = asyncio.get_running_loop().create_task(node.services.containers.start(container_id))
+    await asyncio.sleep(0)
+    gate.set()
+    await again
+    assert node.services.queries.container(container_id).state is ContainerState.RUNNING
+    await node.services.containers.stop(container_id, 0)
+    assert world.runtime.containers[container_id].state == "stopped"
+
+
+async def test_nothing_runs_after_a_start_without_an_answer(node: Node, world: World) -> None:
+    container_id = await node.create(await node.run_pod())
+    start = world.runtime.start
+
+    async def late(*args):
+        await start(*args)
+        raise DeadlineExceeded("start: the runtime gave no answer within 60 s")
+
+    world.runtime.start = late  # type: ignore[method-assign]
+    with pytest.raises(DeadlineExceeded):
+        await node.services.containers.start(container_id)
+    record = node.services.queries.container(container_id)
+    assert (record.state, record.reason) == (ContainerState.EXITED, "StartError")
+    assert world.runtime.containers[container_id].state == "stopped"
 
 
 async def test_stop_escalates_after_its_grace(node: Node, world: World) -> None:

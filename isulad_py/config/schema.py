@@ -85,6 +85,7 @@ class Config(Struct, frozen=True, kw_only=True):
     seccomp_profile: str = ""
     native_umask: str = "normal"  # what Kubernetes images expect; iSulad's packaged file says so too
     hook_spec: str = ""
+    hooks_dir: tuple[str, ...] = ()
     start_timeout: float = 120.0
     default_ulimits: dict[str, Ulimit] = {}
     container_log: ContainerLog = ContainerLog()

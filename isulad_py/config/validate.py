@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from isulad_py.config import validate_runtimes, validate_storage
+from isulad_py.config import validate_injections, validate_runtimes, validate_storage
 from isulad_py.config.findings import Finding, Severity
 from isulad_py.config.keys import KEYS, Effect
 from isulad_py.config.log_options import NAMES, read_files, read_mode, read_size
@@ -206,4 +206,5 @@ _CHECKS: Final[tuple[Check, ...]] = (
     _network,
     lambda config, host: validate_runtimes.check(config, host.find_program),
     lambda config, host: validate_storage.check(config, host.exists),
+    lambda config, host: validate_injections.check(config, host.exists),
 )

@@ -28,6 +28,7 @@ from isulad_py.runtime.cgroup_sampler import CgroupFiles
 from isulad_py.runtime.cgroups import CgroupTree
 from isulad_py.runtime.hostfiles import HostPaths
 from isulad_py.runtime.identity import RootfsIdentities
+from isulad_py.runtime.injections import InjectionFiles, Places
 from isulad_py.runtime.sandbox import HostEnvironments
 from isulad_py.runtime.streams import RuntimeStreams
 from isulad_py.storage.layers import LayerStore
@@ -57,6 +58,7 @@ class Adapters:
     sampler: CgroupFiles
     hostfiles: HostPaths
     identities: RootfsIdentities
+    injections: InjectionFiles
 
 
 async def open_adapters(
@@ -104,6 +106,15 @@ async def open_adapters(
         sampler=CgroupFiles(facts, now_ns=clock.now_ns),
         hostfiles=HostPaths(),
         identities=RootfsIdentities(),
+        injections=InjectionFiles(injection_places(config)),
+    )
+
+
+def injection_places(config: Config) -> Places:
+    return Places(
+        cdi_dirs=config.cdi_spec_dirs if config.enable_cdi else None,
+        hook_spec=config.hook_spec,
+        hook_dirs=config.hooks_dir,
     )
 
 

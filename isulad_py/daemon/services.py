@@ -154,6 +154,7 @@ def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullR
         rootfs=adapters.rootfs,
         tasks=tasks,
         clock=clock,
+        handlers=handlers,
         sandbox_image=config.pod_sandbox_image,
         on_pull=on_pull,
     )
@@ -167,6 +168,7 @@ def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullR
         runtime=runtime,
         hostfiles=adapters.hostfiles,
         identities=adapters.identities,
+        injections=adapters.injections,
         cgroups=cgroups,
         features=features,
         facts=adapters.facts,

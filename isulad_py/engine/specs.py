@@ -23,8 +23,10 @@ from isulad_py.model.resources import Resources
 from isulad_py.model.security import NamespaceMode, ProfileKind, SecurityProfile
 from isulad_py.ports.hostfiles import HostFiles
 from isulad_py.ports.identity import Identities
+from isulad_py.ports.injections import Injections
 from isulad_py.ports.runtime import ContainerRuntime
 from isulad_py.ports.storage import Layers
+from isulad_py.spec import cdi
 from isulad_py.spec.build import build_container, build_exec, build_pause
 from isulad_py.spec.inputs import ContainerInputs, Defaults, Handler, PauseInputs
 from isulad_py.spec.process import oom_score_adj, working_dir
@@ -59,6 +61,7 @@ class Specs:
         runtime: ContainerRuntime,
         hostfiles: HostFiles,
         identities: Identities,
+        injections: Injections,
         cgroups: PodCgroups,
         features: FeatureCache,
         facts: HostFacts,
@@ -70,6 +73,7 @@ class Specs:
         self._runtime = runtime
         self._hostfiles = hostfiles
         self._identities = identities
+        self._injections = injections
         self._cgroups = cgroups
         self._features = features
         self._facts = facts
@@ -101,6 +105,8 @@ class Specs:
             devices=await self._hostfiles.resolve_devices(config.devices),
             host_devices=await self._hostfiles.all_devices() if security.privileged else (),
             image_mounts={path: volume.source for path, volume in volumes.items()},
+            edits=await self._injections.devices(cdi.wanted(config), user.identity),
+            hooks=await self._injections.hooks(),
         )
         spec = build_container(inputs)
         directories = (working_dir(config.working_dir, image.config.working_dir), *image.config.volumes)

@@ -19,4 +19,4 @@ class HostDevice(Struct, frozen=True, kw_only=True):
     uid: int = 0
     gid: int = 0
     permissions: str = "rwm"
-    """What the device cgroup allows."""
+    """What the device cgroup allows; `none` is nothing."""

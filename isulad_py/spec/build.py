@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, Raw
 
-from isulad_py.model.errors import DataLoss, InvalidInput, Unsupported
+from isulad_py.model.errors import DataLoss, InvalidInput
 from isulad_py.model.image import ImageConfig
 from isulad_py.model.resources import Resources
 from isulad_py.model.security import Capabilities
-from isulad_py.spec import apparmor, checks, devices, mounts, namespaces, process, resources, seccomp
+from isulad_py.spec import apparmor, checks, devices, hooks, injection, mounts, namespaces, process, resources, seccomp
 from isulad_py.spec.annotations import container_annotations, sandbox_annotations
 from isulad_py.spec.capabilities import capability_sets
 from isulad_py.spec.inputs import ContainerInputs, PauseInputs
@@ -47,14 +46,22 @@ def build_container(inputs: ContainerInputs) -> bytes:
     security = config.security
     sets = capability_sets(security.capabilities, privileged=security.privileged, host=inputs.host)
     all_mounts = _container_mounts(inputs)
+    first = _container_process(inputs, sets)
+    annotations = container_annotations(inputs.pod, config.metadata.name, inputs.image_name, inputs.annotations)
     spec = Spec(
         oci_version=_version(all_mounts),
-        process=_container_process(inputs, sets),
+        process=first,
         root=Root(path=inputs.rootfs_path, readonly=security.readonly_rootfs),
         mounts=all_mounts,
         linux=_container_linux(inputs, sets),
-        hooks=Raw(inputs.hooks) if inputs.hooks is not None else UNSET,
-        annotations=container_annotations(inputs.pod, config.metadata.name, inputs.image_name, inputs.annotations),
+        hooks=hooks.staged(
+            inputs.hooks,
+            inputs.edits.hooks,
+            annotations={**inputs.pod.config.annotations, **config.annotations, **annotations},
+            command=first.args[0],
+            bind_mounts=bool(config.mounts),
+        ),
+        annotations=annotations,
     )
     return _encode(spec)
 
@@ -64,25 +71,25 @@ def _refuse(inputs: ContainerInputs) -> None:
     config = inputs.config
     if config.security.privileged and not inputs.pod.config.security.privileged:
         raise InvalidInput("config.linux.security_context.privileged: the pod is not privileged")
-    if config.cdi_devices:
-        raise Unsupported("config.CDI_devices: not supported yet")
     devices.check(config.devices)
 
 
 def _container_process(inputs: ContainerInputs, sets: CapabilitySets) -> Process:
     config, image, host = inputs.config, inputs.image, inputs.host
     security = config.security
+    groups = injection.groups(inputs.identity.supplemental_groups, inputs.edits)
+    env = process.environment(
+        config.envs,
+        image.env,
+        hostname=inputs.pod.environment.hostname or host.hostname,
+        home=inputs.home,
+        tty=config.tty,
+    )
     return Process(
         terminal=config.tty,
-        user=process.user(inputs.identity, inputs.defaults.umask),
+        user=process.user(msgspec.structs.replace(inputs.identity, supplemental_groups=groups), inputs.defaults.umask),
         args=process.arguments(config.command, config.args, image),
-        env=process.environment(
-            config.envs,
-            image.env,
-            hostname=inputs.pod.environment.hostname or host.hostname,
-            home=inputs.home,
-            tty=config.tty,
-        ),
+        env=injection.environment(env, inputs.edits),
         cwd=process.working_dir(config.working_dir, image.working_dir),
         capabilities=sets,
         rlimits=process.rlimits(inputs.defaults.ulimits),
@@ -100,7 +107,7 @@ def _container_linux(inputs: ContainerInputs, sets: CapabilitySets) -> Linux:
     security = config.security
     privileged = security.privileged
     uids, gids = namespaces.id_mappings(inputs.pod.config.security.namespaces.userns, inputs.handler)
-    opened = (*(inputs.host_devices if privileged else ()), *inputs.devices)
+    opened = (*(inputs.host_devices if privileged else ()), *inputs.devices, *inputs.edits.devices)
     return Linux(
         namespaces=(
             *namespaces.pid(security.namespaces, pod_path=inputs.pod_pidns_path, target_path=inputs.target_pidns_path),
@@ -139,7 +146,8 @@ def _container_mounts(inputs: ContainerInputs) -> tuple[Mount, ...]:
         *mounts.from_pod(inputs.pod.environment, readonly=security.readonly_rootfs),
         *mounts.anonymous_volumes(inputs.image.volumes, inputs.volume_dirs),
     ]
-    return mounts.combined(defaults, mounts.requested(config.mounts, inputs.image_mounts, inputs.handler))
+    requested = mounts.requested(config.mounts, inputs.image_mounts, inputs.handler)
+    return mounts.combined(defaults, [*requested, *injection.mounts(inputs.edits.mounts)])
 
 
 def _hidden(paths: Sequence[str], name: str, *, privileged: bool) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from isulad_py.spec import checks
 from isulad_py.spec.schema import Device, DeviceRule
 
 EVERYTHING = "rwm"
+NO_PERMISSIONS = "none"
+"""A node that cannot be opened (CDI, deviceNodes.permissions)."""
 
 
 def check(devices: Sequence[CriDevice]) -> None:
@@ -54,5 +56,6 @@ def rules(devices: Iterable[HostDevice], *, privileged: bool) -> tuple[DeviceRul
             access=device.permissions or EVERYTHING,
         )
         for device in devices
+        if device.permissions != NO_PERMISSIONS
     }
     return (DeviceRule(allow=False, access=EVERYTHING), *opened.values())

@@ -9,7 +9,9 @@ from msgspec import Struct
 
 from isulad_py.model.container import ContainerConfig, Identity
 from isulad_py.model.devices import HostDevice
+from isulad_py.model.edits import Edits
 from isulad_py.model.facts import HostFacts
+from isulad_py.model.hooks import HookEntry
 from isulad_py.model.image import ImageConfig
 from isulad_py.model.pod import PodRecord
 
@@ -75,8 +77,10 @@ class ContainerInputs(Struct, frozen=True, kw_only=True):
     """Host directory of each anonymous volume (image config, Volumes) by its container path."""
     annotations: Mapping[str, str] = {}
     """Passed on to the runtime beside our own."""
-    hooks: bytes | None = None
-    """OCI hooks object (JSON)."""
+    edits: Edits = Edits()
+    """Of CDI devices."""
+    hooks: tuple[HookEntry, ...] = ()
+    """The operator's, each with its conditions."""
 
 
 class PauseInputs(Struct, frozen=True, kw_only=True):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from isulad_py.model.hooks import Hook
+
 
 class Node(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """Base of all objects of the document."""
@@ -142,5 +144,6 @@ class Spec(Node, frozen=True, kw_only=True):
     root: Root
     linux: Linux
     mounts: tuple[Mount, ...] = ()
-    hooks: Raw | UnsetType = UNSET
+    hooks: dict[str, tuple[Hook, ...]] = {}
+    """By stage."""
     annotations: dict[str, str] = {}

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from isulad_py.config.schema import Config, RegistryEntry
-from isulad_py.daemon.adapters import registry_options
+from isulad_py.daemon.adapters import injection_places, registry_options
 
 
 def test_both_ways_of_naming_mirrors_and_insecure_hosts() -> None:
@@ -18,3 +18,9 @@ def test_both_ways_of_naming_mirrors_and_insecure_hosts() -> None:
     assert options.insecure_hosts == ("10.0.0.0/8", "docker.io")
     assert options.ca_files == {"docker.io": "/ca.pem"}
     assert (options.skip_verify, options.certs_dir) == (True, "/certs")
+
+
+def test_cdi_is_read_only_where_it_is_on() -> None:
+    off = injection_places(Config(hook_spec="/h", hooks_dir=("/d",)))
+    assert (off.cdi_dirs, off.hook_spec, off.hook_dirs) == (None, "/h", ("/d",))
+    assert injection_places(Config(enable_cdi=True)).cdi_dirs == ("/etc/cdi", "/var/run/cdi")

@@ -21,6 +21,7 @@ from tests.fakes.facts import host_facts
 from tests.fakes.hostfiles import FakeHostFiles
 from tests.fakes.identity import FakeIdentities
 from tests.fakes.images import FakeImageSource
+from tests.fakes.injections import FakeInjections
 from tests.fakes.network import FakeNetwork
 from tests.fakes.records import MemoryRecords
 from tests.fakes.runtime import FakeRuntime
@@ -49,6 +50,7 @@ class World:
         self.environments = FakeEnvironments()
         self.sampler = FakeSampler()
         self.hostfiles = FakeHostFiles()
+        self.injections = FakeInjections()
         self.boot = 1
         self.deaths: list[tuple[str, BaseException]] = []
 
@@ -76,6 +78,7 @@ class World:
             sampler=cast("Any", self.sampler),
             hostfiles=cast("Any", self.hostfiles),
             identities=cast("Any", FakeIdentities()),
+            injections=cast("Any", self.injections),
         )
         services = build_services(Config(**config), adapters, tasks)
         node = Node(self, services, tasks)

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from isulad_py.model.container import ImageSpec, Mount
+from isulad_py.model.devices import HostDevice
+from isulad_py.model.edits import Edits
 from isulad_py.model.errors import FailedPrecondition, InvalidInput, NotFound
+from isulad_py.model.hooks import Hook, HookEntry, When
 from isulad_py.model.security import (
     ContainerSecurity,
     NamespaceMode,
@@ -79,3 +82,27 @@ async def test_a_localhost_seccomp_profile_is_read(node: Node, world: World) -> 
 async def test_the_working_directory_is_made(node: Node, world: World) -> None:
     await node.create(await node.run_pod(), working_dir="/some/where")
     assert "/some/where" in {path for _, path in world.hostfiles.directories}
+
+
+async def test_cdi_devices_come_by_field_and_by_annotation(node: Node, world: World) -> None:
+    device = HostDevice(path="/dev/gpu0", type="c", major=195, minor=0)
+    world.injections.declared["vendor.com/gpu=0"] = Edits(env=("GPU=0",), devices=(device,))
+    pod_id = await node.run_pod()
+    by_field = await node.create(pod_id, name="field", cdi_devices=("vendor.com/gpu=0",))
+    by_annotation = await node.create(pod_id, name="note", annotations={"cdi.k8s.io/plugin_0": "vendor.com/gpu=0"})
+    for container_id in (by_field, by_annotation):
+        spec = spec_of(world, container_id)
+        assert "GPU=0" in spec["process"]["env"]
+        assert spec["linux"]["devices"][0]["path"] == "/dev/gpu0"
+    before = world.traces()
+    for name in ("vendor.com/gpu=1", "nonsense", "", "a/b=c\n"):
+        with pytest.raises(InvalidInput, match=r"config\.CDI_devices\[1\]"):
+            await node.create(pod_id, name="bad", cdi_devices=("vendor.com/gpu=0", name))
+    assert world.traces() == before
+
+
+async def test_hooks_of_the_operator_reach_containers(node: Node, world: World) -> None:
+    hook = Hook(path="/bin/hook", args=("hook", "one"))
+    world.injections.entries = (HookEntry(stages=("prestart",), hook=hook, when=When(always=True)),)
+    container_id = await node.create(await node.run_pod())
+    assert spec_of(world, container_id)["hooks"] == {"prestart": [{"path": "/bin/hook", "args": ["hook", "one"]}]}

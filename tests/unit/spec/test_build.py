@@ -10,9 +10,11 @@ import pytest
 
 from isulad_py.model.container import ContainerConfig, Identity, Mount
 from isulad_py.model.devices import HostDevice
-from isulad_py.model.errors import DataLoss, InvalidInput, Unsupported
+from isulad_py.model.edits import EditMount, Edits
+from isulad_py.model.errors import DataLoss, InvalidInput
+from isulad_py.model.hooks import Hook, HookEntry, StagedHook, When
 from isulad_py.model.image import ImageConfig
-from isulad_py.model.pod import PodEnvironment
+from isulad_py.model.pod import PodConfig, PodEnvironment
 from isulad_py.model.resources import Resources
 from isulad_py.model.security import (
     IdMapping,
@@ -185,13 +187,32 @@ def test_mapped_mounts_need_a_newer_version() -> None:
     assert spec["ociVersion"] == "1.1.0"
 
 
-def test_cdi_devices_are_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match="CDI_devices"):
-        built(config(cdi_devices=("vendor.com/gpu=0",)))
+def test_edits_of_devices_win() -> None:
+    node = HostDevice(path="/dev/gpu", type="c", major=195, minor=0, permissions="none")
+    edits = Edits(
+        env=("A=device", "B=2"),
+        devices=(node,),
+        mounts=(EditMount(destination="/lib/x", source="/host/x", type="bind", options=("rbind", "ro")),),
+        hooks=(StagedHook(stage="createContainer", hook=Hook(path="/bin/h", timeout=5)),),
+        additional_gids=(0, 44, 7),
+    )
+    asked = config(envs=(("A", "request"),), mounts=(Mount(container_path="/lib/x", host_path="/request"),))
+    spec = built(asked, edits=edits, identity=Identity(uid=5, gid=5, supplemental_groups=(5, 7)))
+    assert spec["process"]["env"][-2:] == ["A=device", "B=2"]
+    assert spec["process"]["user"]["additionalGids"] == [5, 7, 44]
+    assert [mount["source"] for mount in spec["mounts"] if mount["destination"] == "/lib/x"] == ["/host/x"]
+    assert spec["linux"]["devices"][0]["path"] == "/dev/gpu"
+    assert all("major" not in rule for rule in spec["linux"]["resources"]["devices"])
+    assert spec["hooks"] == {"createContainer": [{"path": "/bin/h", "timeout": 5}]}
 
 
-def test_hooks_are_passed_on() -> None:
-    assert built(hooks=b'{"poststop":[{"path":"/bin/h"}]}')["hooks"] == {"poststop": [{"path": "/bin/h"}]}
+def test_hooks_know_the_pods_annotations_and_the_command() -> None:
+    when = When(annotations={"^team$": "^red"}, commands=("app$",))
+    entry = HookEntry(stages=("poststop",), hook=Hook(path="/bin/h"), when=when)
+    assert "hooks" not in built(hooks=(entry,))
+    metadata = pod().config.metadata
+    red = pod(config=PodConfig(metadata=metadata, annotations={"team": "red one"}))
+    assert built(hooks=(entry,), pod=red)["hooks"] == {"poststop": [{"path": "/bin/h"}]}
 
 
 def test_the_pause_container_holds_a_pid_namespace_and_can_do_nothing() -> None:

@@ -168,7 +168,6 @@ def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullR
         runtime=runtime,
         hostfiles=adapters.hostfiles,
         identities=adapters.identities,
-        injections=adapters.injections,
         cgroups=cgroups,
         features=features,
         facts=adapters.facts,

@@ -26,6 +26,7 @@ from isulad_py.model.errors import (
     FailedPrecondition,
     InvalidInput,
     NotFound,
+    Unsupported,
 )
 from isulad_py.model.events import EventKind
 from isulad_py.model.ids import ContainerId, new_id
@@ -33,6 +34,7 @@ from isulad_py.model.image import ImageRecord
 from isulad_py.model.lifecycle import can_start, can_stop, can_update
 from isulad_py.model.pod import PodConfig, PodRecord, PodState
 from isulad_py.model.resources import Resources
+from isulad_py.model.security import NamespaceMode, NamespaceOptions
 from isulad_py.model.signals import stop_signal_number
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.runtime import ContainerRuntime, Launch
@@ -85,6 +87,8 @@ class Containers:
         pod = self._registry.pods.require(pod_id)
         if pod.state is not PodState.READY:
             raise FailedPrecondition(f"pod_sandbox_id: pod {pod.id} is not ready")
+        self._handlers.resolve(config.image.runtime_handler)
+        check_namespaces(pod.config.security.namespaces, config.security.namespaces)
         image = self._images.require(config.image.image)
         container_id = ContainerId(new_id())
         record = self._first_record(container_id, pod, config, image)
@@ -294,6 +298,18 @@ class Containers:
 
     async def _amend(self, container_id: ContainerId, **facts: object) -> ContainerRecord:
         return await self._registry.containers.amend(container_id, lambda old: msgspec.structs.replace(old, **facts))
+
+
+def check_namespaces(pod: NamespaceOptions, asked: NamespaceOptions) -> None:
+    """A container has its pod's network, IPC and users: the mode that says so, or the pod's own. Anything else is
+    Unsupported, naming the field."""
+    field = "config.linux.security_context.namespace_options"
+    for kind in ("network", "ipc"):
+        mode, pods = getattr(asked, kind), getattr(pod, kind)
+        if mode not in {NamespaceMode.POD, pods}:
+            raise Unsupported(f"{field}.{kind}: {mode.name} in a pod with {pods.name}")
+    if asked.userns is not None and asked.userns.mode is not NamespaceMode.NODE and asked.userns != pod.userns:
+        raise Unsupported(f"{field}.userns_options: not those of the pod")
 
 
 def merge(old: Resources, new: Resources) -> Resources:

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from isulad_py.engine.handlers import Handlers
 from isulad_py.engine.locks import SingleFlight
 from isulad_py.engine.registry import Registry, decode, encode
 from isulad_py.model.container import ImageSpec
@@ -54,6 +55,7 @@ class Images:
         rootfs: RootFilesystems,
         tasks: Tasks,
         clock: Clock,
+        handlers: Handlers,
         sandbox_image: str,
         on_pull: PullReport = report_nothing,
     ) -> None:
@@ -63,6 +65,7 @@ class Images:
         self._layers = layers
         self._rootfs = rootfs
         self._clock = clock
+        self._handlers = handlers
         self.sandbox_image = sandbox_image
         self._on_pull = on_pull
         self._images: dict[ImageId, ImageRecord] = {}
@@ -161,7 +164,9 @@ class Images:
 
     async def pull(self, spec: ImageSpec, credentials: Credentials | None) -> ImageRecord:
         """CRI PullImage. Who asks for the same image with the same credentials meanwhile gets the same outcome; the
-        pull ends when nobody waits for it any more."""
+        pull ends when nobody waits for it any more. One image serves every runtime here, but the runtime must be known
+        (CRI, ImageSpec.runtime_handler)."""
+        self._handlers.resolve(spec.runtime_handler)
         reference = parse_reference(spec.image)
         key = f"{reference} {msgspec.json.encode(credentials).hex() if credentials else ''}"
         return await self._pulls.run(key, partial(self._pull, reference, credentials))

@@ -212,12 +212,15 @@ async def test_update_container_resources(served: Served, client: Any) -> None:
     assert served.engine.registry.containers[container.id].resources == Resources(cpuset_cpus="0-1")
 
 
-async def test_update_refuses_annotations_by_name(served: Served, client: Any) -> None:
+@pytest.mark.parametrize(
+    ("fields", "name"), [({"annotations": {"a": "b"}}, "annotations"), ({"windows": {"cpu_count": 1}}, "windows")]
+)
+async def test_an_update_refuses_by_name_what_it_does_not_know(
+    served: Served, client: Any, fields: dict[str, Any], name: str
+) -> None:
     container = served.engine.add_container(served.engine.add_pod())
-    request = client.m.UpdateContainerResourcesRequest(
-        container_id=container.id, linux={"cpu_shares": 2}, annotations={"a": "b"}
-    )
-    with pytest.raises(grpc.aio.AioRpcError, match="annotations is not supported") as caught:
+    request = client.m.UpdateContainerResourcesRequest(container_id=container.id, linux={"cpu_shares": 2}, **fields)
+    with pytest.raises(grpc.aio.AioRpcError, match=f"{name} is not supported") as caught:
         await client.runtime.UpdateContainerResources(request)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 

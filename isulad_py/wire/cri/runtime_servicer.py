@@ -138,6 +138,7 @@ class RuntimeServicer:
         container_id = calls.container_id(request.container_id)
         limits = resources.resources(presence.required(request.linux, "linux"), "linux")
         checks.unsupported(request.annotations, "annotations")
+        checks.unsupported(presence.given(request.windows), "windows")
         await self._to.containers.update(container_id, limits)
         return cri.UpdateContainerResourcesResponse()
 

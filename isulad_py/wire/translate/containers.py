@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from isulad_py.api.runtime import v1 as cri
 from isulad_py.model import signals
 from isulad_py.model.container import (
@@ -34,6 +36,7 @@ def container_config(message: cri.ContainerConfig, field: str = "config") -> Con
     """The model of a whole configuration; InvalidInput names the field, starting with `field`."""
     presence.required(message, field)
     presence.required(message.metadata, f"{field}.metadata")
+    checks.unsupported(presence.given(message.windows), f"{field}.windows")
     linux = message.linux
     return ContainerConfig(
         metadata=ContainerMetadata(
@@ -94,7 +97,7 @@ def container_item(record: ContainerRecord) -> cri.Container:
         id=record.id,
         pod_sandbox_id=record.pod_id,
         metadata=_metadata_message(record.config.metadata),
-        image=images.image_spec_message(record.config.image),
+        image=images.image_spec_message(msgspec.structs.replace(record.config.image, image_ref=record.image_id)),
         image_ref=record.image_ref or record.image_id,
         state=cri.ContainerState(_STATES[record.state]),
         created_at=_created_at(record),
@@ -149,6 +152,7 @@ def _status_image(record: ContainerRecord) -> cri.ImageSpec:
         annotations=asked.annotations,
         user_specified_image=asked.user_specified_image,
         runtime_handler=asked.runtime_handler,
+        image_ref=record.image_id,
     )
     return images.image_spec_message(spec)
 

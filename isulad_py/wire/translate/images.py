@@ -60,6 +60,7 @@ def image_item(record: ImageRecord) -> cri.Image:
         repo_digests=list(record.repo_digests),
         size=record.size_bytes,
         pinned=record.pinned,
+        spec=cri.ImageSpec(image=record.reference, image_ref=record.id),
     )
     user = record.config.user.partition(":")[0]
     if user.isascii() and user.isdigit() and len(user) <= UID_DIGITS:

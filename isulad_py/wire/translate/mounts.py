@@ -24,6 +24,8 @@ def mount(message: cri.Mount, field: str) -> Mount:
         image_sub_path=checks.inside(message.image_sub_path, f"{field}.image_sub_path"),
         mount_options=checks.names(message.mount_options, f"{field}.mount_options"),
     )
+    if image is None and found.image_sub_path:
+        raise InvalidInput(f"{field}.image_sub_path is given without image")
     if image is not None and not found.readonly:
         raise InvalidInput(f"{field}.readonly: is false, but an image volume cannot be written")
     if found.recursive_read_only and not (found.readonly and found.propagation is Propagation.PRIVATE):

@@ -17,6 +17,7 @@ HOSTNAME_MAX: Final = 64
 def pod_config(message: cri.PodSandboxConfig, field: str = "config") -> PodConfig:
     """The model of a whole configuration; InvalidInput names the field, starting with `field`."""
     presence.required(message, field)
+    checks.unsupported(presence.given(message.windows), f"{field}.windows")
     linux = message.linux
     return PodConfig(
         metadata=_metadata(presence.required(message.metadata, f"{field}.metadata"), f"{field}.metadata"),

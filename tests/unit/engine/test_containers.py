@@ -4,6 +4,7 @@ import asyncio
 import signal
 
 import pytest
+from msgspec.structs import replace
 
 from isulad_py.engine.containers import merge
 from isulad_py.model.container import ContainerState, Mount
@@ -15,10 +16,21 @@ from isulad_py.model.errors import (
     InvalidInput,
     NotFound,
     ResourceExhausted,
+    Unsupported,
 )
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.resources import HugepageLimit, Resources
-from tests.unit.engine.node import Node, World
+from isulad_py.model.security import (
+    ContainerSecurity,
+    IdMapping,
+    NamespaceMode,
+    NamespaceOptions,
+    PodSecurity,
+    UserNamespace,
+)
+from tests.unit.engine.node import Node, World, container_config
+
+IDS = IdMapping(host_id=100000, container_id=0, length=65536)
 
 
 def only_pods(world: World) -> bool:
@@ -106,6 +118,40 @@ async def test_what_does_not_fit_is_refused_before_any_effect(node: Node, world:
     await node.services.pods.stop(pod_id)
     with pytest.raises(FailedPrecondition):
         await node.create(pod_id, name="late")
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (NamespaceOptions(network=NamespaceMode.NODE), r"namespace_options\.network: NODE in a pod with POD"),
+        (NamespaceOptions(network=NamespaceMode.CONTAINER), r"namespace_options\.network: CONTAINER"),
+        (NamespaceOptions(ipc=NamespaceMode.NODE), r"namespace_options\.ipc: NODE in a pod with POD"),
+        (
+            NamespaceOptions(userns=UserNamespace(mode=NamespaceMode.POD, uids=(IDS,), gids=(IDS,))),
+            r"namespace_options\.userns_options: not those of the pod",
+        ),
+    ],
+)
+async def test_a_container_shares_its_pods_namespaces(
+    node: Node, world: World, options: NamespaceOptions, field: str
+) -> None:
+    pod_id = await node.run_pod()
+    with pytest.raises(Unsupported, match=field):
+        await node.create(pod_id, security=ContainerSecurity(namespaces=options))
+    assert only_pods(world)
+    namespaces = NamespaceOptions(network=NamespaceMode.NODE, pid=NamespaceMode.CONTAINER)
+    of_host = await node.run_pod("host", security=PodSecurity(namespaces=namespaces))
+    for mode in (NamespaceMode.POD, NamespaceMode.NODE):
+        same = ContainerSecurity(namespaces=NamespaceOptions(network=mode))
+        await node.create(of_host, name=mode.name, security=same)
+
+
+async def test_an_image_for_an_unknown_runtime_is_refused(node: Node, world: World) -> None:
+    config = container_config()
+    config = replace(config, image=replace(config.image, runtime_handler="nobody"))
+    with pytest.raises(InvalidInput, match="runtime_handler"):
+        await node.services.containers.create(await node.run_pod(), config, None)
+    assert only_pods(world)
 
 
 async def test_a_program_that_cannot_be_started(node: Node, world: World) -> None:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from isulad_py.engine.handlers import Handlers
 from isulad_py.engine.images import Images
 from isulad_py.engine.registry import Registry, container_name
 from isulad_py.host.tasks import TaskOwner
@@ -32,6 +33,7 @@ class Node:
             rootfs=MemoryRootFilesystems(self.layers),
             tasks=tasks,
             clock=FakeClock(),
+            handlers=Handlers(names=["runc"], default="runc"),
             sandbox_image="registry.k8s.io/pause:3.9",
         )
 
@@ -131,6 +133,14 @@ async def test_removal_by_id_takes_all_names(node: Node) -> None:
     await node.images.remove(image.id)
     assert node.images.list() == []
     assert await node.layers.present() == frozenset()
+
+
+async def test_an_unknown_runtime_is_refused_before_anything_is_pulled(node: Node) -> None:
+    node.source.offer("a:1")
+    with pytest.raises(InvalidInput, match="runtime_handler: nobody is not configured"):
+        await node.images.pull(ImageSpec(image="a:1", runtime_handler="nobody"), None)
+    assert node.images.list() == []
+    await node.images.pull(ImageSpec(image="a:1", runtime_handler="runc"), None)
 
 
 async def test_an_image_in_use_stays(node: Node) -> None:

@@ -17,7 +17,7 @@ from isulad_py.model.container import (
     ImageSpec,
     Mount,
 )
-from isulad_py.model.errors import InvalidInput
+from isulad_py.model.errors import InvalidInput, Unsupported
 from isulad_py.model.ids import ContainerId, PodId
 from isulad_py.model.resources import Resources
 from isulad_py.wire.translate import containers
@@ -115,7 +115,7 @@ def test_any_message_is_translated_or_refused_by_name(message: cri.ContainerConf
     complaint = ""
     try:
         config = containers.container_config(cri.ContainerConfig().parse(bytes(message)))
-    except InvalidInput as refusal:
+    except (InvalidInput, Unsupported) as refusal:
         complaint = str(refusal)
     else:
         assert config.labels == message.labels
@@ -176,7 +176,9 @@ def test_a_list_item(codec: str) -> None:
         id="c1",
         pod_sandbox_id="p1",
         metadata=cri.ContainerMetadata(name="c", attempt=1),
-        image=cri.ImageSpec(image="sha256:i", user_specified_image="busybox", annotations={"x": "y"}),
+        image=cri.ImageSpec(
+            image="sha256:i", user_specified_image="busybox", annotations={"x": "y"}, image_ref="sha256:i"
+        ),
         image_ref="docker.io/library/busybox@sha256:d",
         state=CREATED,
         created_at=5,
@@ -197,7 +199,10 @@ def test_what_a_kubelet_insists_on_in_a_status(codec: str) -> None:
     )
     status = cri.ContainerStatus().parse(bytes(containers.container_status(found)))
     assert status.image == cri.ImageSpec(
-        image="docker.io/library/busybox:latest", user_specified_image="busybox", annotations={"x": "y"}
+        image="docker.io/library/busybox:latest",
+        user_specified_image="busybox",
+        annotations={"x": "y"},
+        image_ref="sha256:i",
     )
     assert (status.image_ref, status.image_id) == ("docker.io/library/busybox@sha256:d", "sha256:i")
     assert (status.created_at, status.started_at, status.finished_at) == (5, 6, 9)
@@ -228,6 +233,16 @@ def test_reasons(fact: ExitFact, reason: str, words: str) -> None:
 def test_a_status_without_names_still_has_an_image_and_a_reference() -> None:
     status = containers.container_status(record(image_name="", image_ref=""))
     assert (status.image.image, status.image_ref) == ("sha256:i", "sha256:i")
+
+
+def test_windows_is_refused_by_name() -> None:
+    message = cri.ContainerConfig(
+        metadata=cri.ContainerMetadata(name="c"),
+        image=cri.ImageSpec(image="i"),
+        windows=cri.WindowsContainerConfig(resources=cri.WindowsContainerResources(cpu_count=1)),
+    )
+    with pytest.raises(Unsupported, match=r"^config\.windows is not supported"):
+        containers.container_config(message)
 
 
 def test_statuses_of_a_pod_leave_out_what_is_only_being_made() -> None:

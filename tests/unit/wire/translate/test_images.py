@@ -59,7 +59,13 @@ def test_the_user_of_an_image(codec: str, user: str, uid: int | None, username: 
 def test_a_list_item(codec: str) -> None:
     item = cri.Image().parse(bytes(images.image_item(record("app"))))
     assert item == cri.Image(
-        id="sha256:i", repo_tags=["a:1"], repo_digests=["a@sha256:d"], size=9, username="app", pinned=True
+        id="sha256:i",
+        repo_tags=["a:1"],
+        repo_digests=["a@sha256:d"],
+        size=9,
+        username="app",
+        pinned=True,
+        spec=cri.ImageSpec(image="a@sha256:d", image_ref="sha256:i"),
     )
 
 

@@ -34,8 +34,7 @@ MAPPINGS = st.lists(st.builds(IdMapping, host_id=st.just(1), container_id=st.jus
     )
 )
 def test_mounts_go_out_and_come_back(mount: Mount) -> None:
-    if mount.image is not None:
-        mount = replace(mount, readonly=True)
+    mount = replace(mount, readonly=True) if mount.image is not None else replace(mount, image_sub_path="")
     assert mounts.mount(cri.Mount().parse(bytes(mounts.mount_message(mount))), "m") == mount
 
 
@@ -58,6 +57,10 @@ def test_mounts_go_out_and_come_back(mount: Mount) -> None:
                 "propagation": cri.MountPropagation.PROPAGATION_BIDIRECTIONAL,
             },
             r"^m\.recursive_read_only needs",
+        ),
+        (
+            {"container_path": "/v", "host_path": "/h", "image_sub_path": "a"},
+            r"^m\.image_sub_path is given without image",
         ),
         (
             {"container_path": "/v", "image": cri.ImageSpec(image="i")},

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from isulad_py.api.runtime import v1 as cri
-from isulad_py.model.errors import InvalidInput
+from isulad_py.model.errors import InvalidInput, Unsupported
 from isulad_py.model.ids import PodId
 from isulad_py.model.network import Dns, NetworkResult, PortMapping, Protocol
 from isulad_py.model.pod import PodConfig, PodMetadata, PodRecord
@@ -96,12 +96,21 @@ def test_any_message_is_translated_or_refused_by_name(message: cri.PodSandboxCon
     complaint = ""
     try:
         config = pods.pod_config(cri.PodSandboxConfig().parse(bytes(message)))
-    except InvalidInput as refusal:
+    except (InvalidInput, Unsupported) as refusal:
         complaint = str(refusal)
     else:
         assert config.labels == message.labels
         assert config.annotations == message.annotations
     assert complaint.startswith("config") or not complaint
+
+
+def test_windows_is_refused_by_name() -> None:
+    security = cri.WindowsSandboxSecurityContext(host_process=True)
+    message = cri.PodSandboxConfig(
+        metadata=cri.PodSandboxMetadata(name="web"), windows=cri.WindowsPodSandboxConfig(security_context=security)
+    )
+    with pytest.raises(Unsupported, match=r"^config\.windows is not supported"):
+        pods.pod_config(message)
 
 
 def record(**facts: Any) -> PodRecord:

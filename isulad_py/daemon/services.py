@@ -168,6 +168,7 @@ def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullR
         runtime=runtime,
         hostfiles=adapters.hostfiles,
         identities=adapters.identities,
+        injections=adapters.injections,
         cgroups=cgroups,
         features=features,
         facts=adapters.facts,

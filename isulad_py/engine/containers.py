@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import posixpath
 import signal
 from functools import partial
@@ -194,9 +195,13 @@ class Containers:
         """CRI StopContainer: the stop signal, the grace period, SIGKILL.
 
         Returns when the end is on record; success when nothing runs or the container is unknown. No lock is held: a
-        second, shorter stop takes effect at once.
+        second, shorter stop takes effect at once. A start that is under way comes first: it goes on without its caller,
+        and would make a running container out of one that was told stopped.
         """
         record = self._registry.containers.find(container_id)
+        if record is not None and record.id in self._starts:
+            async with self._locks.of(record.id):
+                record = self._registry.containers.get(record.id)
         if record is None or not can_stop(record.state):
             return
         await self._amend(record.id, stopping_at=self._clock.now_ns())
@@ -220,7 +225,8 @@ class Containers:
 
     async def _signal(self, record: ContainerRecord, number: int) -> None:
         if record.state is ContainerState.PAUSED:
-            await self._runtime.resume(record.id, record.runtime_handler)
+            with contextlib.suppress(FailedPrecondition):  # it was resumed by the signal before
+                await self._runtime.resume(record.id, record.runtime_handler)
         try:
             await self._runtime.kill(record.id, record.runtime_handler, number)
         except NotFound:

@@ -234,6 +234,29 @@ async def test_a_stop_without_grace_sends_no_stop_signal(node: Node, world: Worl
     assert world.runtime.containers[container_id].signals == [signal.SIGKILL]
 
 
+async def test_a_stop_during_a_start_stops_what_was_started(node: Node, world: World) -> None:
+    container_id = await node.create(await node.run_pod())
+    gate = world.runtime.faults.hold("start")
+    loop = asyncio.get_running_loop()
+    starting = loop.create_task(node.services.containers.start(container_id))
+    await world.runtime.faults.wait_entered("start")
+    stopping = loop.create_task(node.services.containers.stop(container_id, 0))
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(starting, stopping)
+    assert node.services.queries.container(container_id).state is ContainerState.EXITED
+    assert world.runtime.containers[container_id].state == "stopped"
+
+
+async def test_a_paused_container_that_ignores_signals_is_killed(node: Node, world: World) -> None:
+    container_id = await node.run_container(await node.run_pod(), "sleep", "1000")
+    await world.runtime.pause(container_id, "runc")
+    await node.services.registry.containers.amend(container_id, lambda old: replace(old, paused_at=1))
+    await node.services.containers.stop(container_id, 0.01)
+    record = node.services.queries.container(container_id)
+    assert (record.state, record.paused_at) == (ContainerState.EXITED, 0)
+
+
 async def test_stop_and_remove_of_what_does_not_run_succeed(node: Node, world: World) -> None:
     containers = node.services.containers
     await containers.stop("unknown", 1)

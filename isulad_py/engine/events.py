@@ -25,9 +25,10 @@ class Subscription:
     def __init__(self) -> None:
         self._queue: asyncio.Queue[LifecycleEvent] = asyncio.Queue(QUEUE_LENGTH)
         self._overrun = False
-        self._closed = asyncio.Event()
 
     def offer(self, event: LifecycleEvent) -> None:
+        if self._overrun:
+            return  # nothing may come behind the gap
         try:
             self._queue.put_nowait(event)
         except asyncio.QueueFull:

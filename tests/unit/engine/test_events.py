@@ -67,6 +67,19 @@ async def test_a_slow_subscriber_is_cut_off_and_holds_back_nobody(node: Node) ->
             await anext(slow)
 
 
+async def test_nothing_is_told_behind_a_gap(node: Node) -> None:
+    pod_id = await node.run_pod()
+    announce = node.services.events.announce
+    with node.services.events.subscribe() as slow:
+        for _ in range(QUEUE_LENGTH + 1):
+            announce(EventKind.STARTED, pod_id, pod_id)
+        for _ in range(QUEUE_LENGTH):  # it never catches up
+            await anext(slow)
+            announce(EventKind.STOPPED, pod_id, pod_id)
+        with pytest.raises(ResourceExhausted, match="too slowly"):
+            await anext(slow)
+
+
 async def test_subscribers_are_bounded(node: Node) -> None:
     open_ones = [node.services.events.subscribe() for _ in range(MOST_SUBSCRIBERS)]
     for one in open_ones:

@@ -103,7 +103,17 @@ class Exits:
         self, pod_id: PodId, processes: Processes, on_end: Callable[[PodId], Awaitable[None]]
     ) -> None:
         await self._outcome(ContainerId(pod_id), processes)
-        await on_end(pod_id)
+        while not await self._told(pod_id, on_end):
+            await self._clock.sleep(RETRY_SECONDS)
+
+    @staticmethod
+    async def _told(pod_id: PodId, on_end: Callable[[PodId], Awaitable[None]]) -> bool:
+        try:
+            await on_end(pod_id)
+        except EngineError as error:
+            log.error("end of a pause container not recorded, trying again", pod=pod_id, error=str(error))
+            return False
+        return True
 
     async def _outcome(self, container_id: ContainerId, processes: Processes) -> ExitFact:
         while True:
@@ -111,4 +121,6 @@ class Exits:
                 return await self._runtime.wait_exit(container_id, processes)
             except EngineError as error:
                 log.error("exit watch failed, trying again", container=container_id, error=str(error))
-                await self._clock.sleep(RETRY_SECONDS)
+            except Exception:  # of no known class (no descriptors left): who runs must not go unwatched for ever
+                log.exception("exit watch failed, trying again", container=container_id)
+            await self._clock.sleep(RETRY_SECONDS)

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from isulad_py.model.errors import HostFailure, ResourceExhausted
+from isulad_py.model.pod import PodState
+from isulad_py.model.security import NamespaceMode
 from tests.unit.engine.node import Node, World
 
 
@@ -44,14 +48,15 @@ async def test_an_exit_is_recorded_although_the_disk_was_full(node: Node, world:
     assert record.exit.exit_code == 4
 
 
-async def test_a_watch_that_fails_is_taken_up_again(world: World) -> None:
+@pytest.mark.parametrize("error", [HostFailure("no descriptors"), OSError("too many open files")])
+async def test_a_watch_that_fails_is_taken_up_again(world: World, error: Exception) -> None:
     wait, failures = world.runtime.wait_exit, 0
 
     async def flaky(*args):
         nonlocal failures
         failures += 1
         if failures == 1:
-            raise HostFailure("no descriptors")
+            raise error
         return await wait(*args)
 
     world.runtime.wait_exit = flaky  # type: ignore[method-assign]
@@ -64,3 +69,16 @@ async def test_a_watch_that_fails_is_taken_up_again(world: World) -> None:
         world.runtime.end(container_id, 6)
         await node.until_exited(container_id)
     assert failures == 2
+
+
+async def test_the_end_of_a_pause_container_is_recorded_although_the_disk_was_full(node: Node, world: World) -> None:
+    pod_id = await node.run_pod(pid=NamespaceMode.POD)
+    world.records.failing = ResourceExhausted("disk full")
+    world.runtime.end(pod_id, 0)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    world.records.failing = None
+    world.clock.advance(5)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert node.services.queries.pod(pod_id).state is PodState.NOTREADY

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Final
 
@@ -171,25 +172,34 @@ class Images:
         key = f"{reference} {msgspec.json.encode(credentials).hex() if credentials else ''}"
         return await self._pulls.run(key, partial(self._pull, reference, credentials))
 
-    async def _pull(self, reference: Reference, credentials: Credentials | None) -> ImageRecord:
+    @contextlib.asynccontextmanager
+    async def bringing(self) -> AsyncIterator[None]:
+        """Inside, no layer is collected: who brings or reads an image may count on any."""
         async with self._garbage:
             self._pulling += 1
+        try:
+            yield
+        finally:
+            self._pulling -= 1
+
+    async def _pull(self, reference: Reference, credentials: Credentials | None) -> ImageRecord:
         began, meter, result = self._clock.monotonic(), Meter(), "cancelled"
         try:
-            known = tuple(self._images.values())
-            request = PullRequest(reference=reference, credentials=credentials, known=known)
-            pulled = await self._store(await self._source.pull(request, meter))
+            async with self.bringing():
+                known = tuple(self._images.values())
+                request = PullRequest(reference=reference, credentials=credentials, known=known)
+                pulled = await self.store(await self._source.pull(request, meter))
             result = "ok"
         except EngineError as error:
             result = type(error).__name__
             raise
         finally:
-            self._pulling -= 1
             self._on_pull(result, self._clock.monotonic() - began, meter.total_bytes)
         return pulled
 
-    async def _store(self, pulled: ImageRecord) -> ImageRecord:
-        """Joins the new names with those that the image has, and takes a moved tag from its former image."""
+    async def store(self, pulled: ImageRecord) -> ImageRecord:
+        """Puts an image on record whose layers are here. Joins the new names with those that it has, and takes a moved
+        tag from its former image."""
         async with self._changes:
             for tag in pulled.repo_tags:
                 holder = self._names.get(tag)

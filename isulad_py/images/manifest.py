@@ -55,6 +55,7 @@ class Descriptor(Struct, kw_only=True, rename={"media_type": "mediaType"}):
     digest: str = ""
     size: int = -1
     platform: Platform | None = None
+    annotations: dict[str, str] | None = None
 
 
 class Manifest(Struct, kw_only=True, rename={"media_type": "mediaType", "artifact_type": "artifactType"}):

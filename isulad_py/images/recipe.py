@@ -140,7 +140,9 @@ class Recipe:
                 while head := stream.read(_FRAME.size):
                     yield _frame(stream, head)
         except FileNotFoundError as error:
-            raise NotFound("how the layer was packed is not known: pull or load its image again") from error
+            raise NotFound(
+                "how the layer was packed is not known: remove its images, and pull or load them again"
+            ) from error
         except (OSError, EOFError, struct.error, cast("type[Exception]", isal_zlib.error)) as error:
             raise DataLoss(f"how the layer was packed cannot be read: {error}") from error
 

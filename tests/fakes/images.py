@@ -104,3 +104,39 @@ class FakeImageSource:
         given = credentials or Credentials()
         if (given.username, given.password) != (wanted.username, wanted.password):
             raise Unauthenticated(f"registry {ref.host}: image {ref}: resolve: credentials are missing or wrong")
+
+
+class FakeArchives:
+    """Implements ports.images.ImageArchives. What a file holds is said with `offer`; `saved` is what was written."""
+
+    def __init__(self, layers: MemoryLayers) -> None:
+        self.saved: dict[str, ImageRecord] = {}
+        self._layers = layers
+        self._files: dict[str, tuple[ImageRecord, ...]] = {}
+
+    def offer(self, path: str, *names: str) -> None:
+        self._files[path] = tuple(self._image(reference.parse(name), name) for name in names)
+
+    def _image(self, ref: Reference, content: str) -> ImageRecord:
+        layer = Layer(chain_id=ChainId(digest_of("chain" + content)), diff_id=digest_of("diff" + content))
+        return ImageRecord(
+            id=ImageId(digest_of("archived" + content)), repo_tags=(ref.repo_tag,), layers=(layer,), raw_config=b"{}"
+        )
+
+    async def load(self, path: str) -> tuple[ImageRecord, ...]:
+        if path not in self._files:
+            raise NotFound(f"archive {path}: no image")
+        for record in self._files[path]:
+            for layer in record.layers:
+                self._layers.add(layer.chain_id)
+        return self._files[path]
+
+    async def save(self, image: ImageRecord, path: str, form: str) -> None:
+        self.saved[path] = image
+        self._files[path] = (image,)
+
+    async def import_rootfs(self, path: str, name: Reference) -> ImageRecord:
+        record = self._image(name, f"import {path}")
+        for layer in record.layers:
+            self._layers.add(layer.chain_id)
+        return record

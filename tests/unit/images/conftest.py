@@ -11,6 +11,8 @@ from isulad_py.host.clock import SystemClock
 from isulad_py.storage.layers import LayerStore
 from tests.fakes.registry import FakeRegistry
 from tests.fakes.tasks import TestTasks
+from tests.unit.images.archive_stand import Stand as ArchiveStand
+from tests.unit.images.archive_stand import stand_at
 from tests.unit.images.stand import Stand
 
 
@@ -23,3 +25,15 @@ async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
         yield stand
         await stand.close()
         assert stand.leftovers() == []
+
+
+@pytest.fixture
+async def tasks() -> AsyncIterator[TestTasks]:
+    tasks = TestTasks()
+    yield tasks
+    await tasks.settle()
+
+
+@pytest.fixture
+async def archive_stand(tmp_path: Path, tasks: TestTasks) -> ArchiveStand:
+    return await stand_at(tmp_path / "graph", tasks)

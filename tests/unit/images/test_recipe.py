@@ -79,5 +79,5 @@ def test_what_is_no_longer_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataLoss, match="cannot be read"):
         recipe.size()
     (tmp_path / "recipe").unlink()
-    with pytest.raises(NotFound, match="pull or load"):
+    with pytest.raises(NotFound, match="is not known"):
         recipe.size()

@@ -1,0 +1,152 @@
+"""Files of an archive of images by their names: a tar archive or a directory. Hostile input; synchronous."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from isulad_py.host import confined
+from isulad_py.host.failures import translated
+from isulad_py.images.tar import Kind, TarReader
+from isulad_py.model.errors import DataLoss, EngineError, InvalidInput, NotFound, ResourceExhausted, Unsupported
+
+READ_BYTES: Final = 1024 * 1024
+MAX_ENTRIES: Final = 100_000
+"""A directory of each layer, and 150 layers of each image, leave room for hundreds of images."""
+_MAX_LINKS: Final = 4
+_COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
+
+
+class Archive:
+    """Every error names the archive, and the entry where there is one. To be closed."""
+
+    def __init__(self, path: str) -> None:
+        """Raises InvalidInput where there is nothing to read, DataLoss or Unsupported for what is no such archive."""
+        self.path = path
+        self._fd = -1
+        self._places: dict[str, tuple[int, int]] = {}
+        self._links: dict[str, str] = {}
+        try:
+            mode = Path(path).stat().st_mode
+            self._is_directory = stat.S_ISDIR(mode)
+            if not self._is_directory and not stat.S_ISREG(mode):
+                raise InvalidInput(f"archive {path}: neither a file nor a directory")
+            if not self._is_directory:
+                self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise InvalidInput(f"archive {path}: {(error.strerror or str(error)).lower()}") from error
+        if not self._is_directory:
+            try:
+                self._index()
+            except EngineError as error:
+                self.close()
+                raise type(error)(f"archive {path}: {error}") from error
+
+    def close(self) -> None:
+        """Idempotent."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def has(self, name: str) -> bool:
+        try:
+            self.size(name)
+        except EngineError:
+            return False
+        return True
+
+    def size(self, name: str) -> int:
+        """In bytes. DataLoss where the archive has no such file."""
+        if not self._is_directory:
+            return self._place(name)[1]
+        fd = self._open(name)
+        try:
+            return os.fstat(fd).st_size
+        finally:
+            os.close(fd)
+
+    def read(self, name: str, limit: int) -> bytes:
+        """A small file, whole."""
+        size = self.size(name)
+        if size > limit:
+            raise ResourceExhausted(f"archive {self.path}: {name[:200]}: {size} bytes, where {limit} are the limit")
+        return b"".join(self.chunks(name))
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        if self._is_directory:
+            fd = self._open(name)
+            try:
+                yield from self._pieces(fd, 0, os.fstat(fd).st_size, name)
+            finally:
+                os.close(fd)
+        else:
+            yield from self._pieces(self._fd, *self._place(name), name)
+
+    def _pieces(self, fd: int, offset: int, size: int, name: str) -> Iterator[bytes]:
+        end = offset + size
+        while offset < end:
+            with translated(f"archive {self.path}: {name[:200]}: read"):
+                piece = os.pread(fd, min(READ_BYTES, end - offset), offset)
+            if not piece:
+                raise DataLoss(f"archive {self.path}: {name[:200]}: it ends early")
+            offset += len(piece)
+            yield piece
+
+    def _open(self, name: str) -> int:
+        try:
+            fd = confined.open_in_root(self.path, name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        except NotFound as error:
+            raise DataLoss(f"archive {self.path}: has no {name[:200]!r}") from error
+        except (EngineError, ValueError) as error:  # also a name with a NUL in it
+            raise DataLoss(f"archive {self.path}: {name[:200]!r}: {error}") from error
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise DataLoss(f"archive {self.path}: {name[:200]!r} is not a file")
+        return fd
+
+    def _place(self, name: str) -> tuple[int, int]:
+        key = posixpath.normpath(name)
+        for _ in range(_MAX_LINKS):
+            if key not in self._links:
+                break
+            key = self._links[key]
+        if key not in self._places:
+            raise DataLoss(f"archive {self.path}: has no {name[:200]!r}")
+        return self._places[key]
+
+    def _index(self) -> None:
+        head = os.pread(self._fd, 6, 0)
+        if head.startswith(_COMPRESSED):
+            raise Unsupported("compressed as a whole: decompress it first")
+        reader = TarReader(self._stream())
+        for number, entry in enumerate(reader):
+            name = entry.name[:300].decode(errors="backslashreplace")
+            if number >= MAX_ENTRIES or len(entry.name) > 300:
+                raise ResourceExhausted(f"{name}: more than {MAX_ENTRIES} entries, or longer names than 300 bytes")
+            key = posixpath.normpath(name)
+            if entry.kind is Kind.FILE:
+                if entry.segments is not None:
+                    raise Unsupported(f"{name}: a sparse file")
+                self._add(key, name)
+                self._places[key] = (reader.offset, entry.size)
+            elif entry.kind in {Kind.SYMLINK, Kind.HARDLINK}:  # docker's older archives: a layer that comes twice
+                target = entry.link[:300].decode(errors="backslashreplace")
+                base = posixpath.dirname(key) if entry.kind is Kind.SYMLINK else ""
+                self._add(key, name)
+                self._links[key] = posixpath.normpath(posixpath.join(base, target))
+
+    def _add(self, key: str, name: str) -> None:
+        """A name that comes twice could be read in two ways."""
+        if key in self._places or key in self._links:
+            raise DataLoss(f"{name}: comes twice")
+
+    def _stream(self) -> Iterator[bytes]:
+        offset = 0
+        with translated("read"):
+            while piece := os.pread(self._fd, READ_BYTES, offset):
+                offset += len(piece)
+                yield piece

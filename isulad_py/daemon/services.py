@@ -135,7 +135,9 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
             images=base.images,
             default_handler=config.default_runtime,
         ),
-        sweeper=Sweeper(registry=base.registry, containers=containers, pods=pods, clock=adapters.clock),
+        sweeper=Sweeper(
+            registry=base.registry, containers=containers, pods=pods, images=base.images, clock=adapters.clock
+        ),
     )
 
 

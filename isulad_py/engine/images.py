@@ -76,6 +76,8 @@ class Images:
         """Held while records and names change: short database writes only."""
         self._pulling = 0
         self._garbage = asyncio.Lock()
+        self._owed = False
+        """Whether layers of no image may be there that a collection had to leave."""
 
     async def load(self) -> None:
         """Reads all records; one that cannot be read is moved aside and reported, and its layers stay.
@@ -246,15 +248,31 @@ class Images:
         await self.collect_layers()
 
     async def collect_layers(self, keep: frozenset[str] = frozenset()) -> None:
-        """Deletes layers of no image. While a pull is under way, which may count on any layer, the next removal or
-        the sweeper does it."""
+        """Deletes layers of no image. Leaves that to the sweeper while a pull is under way, which may count on any
+        layer; and to whoever sees to it while an image's record is put aside: which layers it has nobody knows."""
         async with self._garbage:
+            self._owed = True
             if self._pulling:
+                return
+            unread = await self._unread()
+            if unread:
+                log.warning("layers stay while records of images are put aside", images=sorted(unread))
                 return
             wanted = {layer.chain_id for record in self._images.values() for layer in record.layers}
             orphans = (await self._layers.present()) - wanted - keep
             if orphans:
                 await self._layers.remove(orphans)
+            self._owed = False
+
+    async def collect_owed(self) -> None:
+        """What `collect_layers` had to leave."""
+        if self._owed:
+            await self.collect_layers()
+
+    async def _unread(self) -> frozenset[str]:
+        """Ids of images whose records are put aside; one that has been pulled again is known again."""
+        aside = await self._records.quarantined()
+        return frozenset(row.key for row in aside if row.kind == IMAGE and row.key not in self._images)
 
     async def usage(self) -> tuple[FilesystemUsage, FilesystemUsage]:
         """Of images and of containers (CRI ImageFsInfo)."""

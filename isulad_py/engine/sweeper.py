@@ -1,4 +1,4 @@
-"""Finishes what calls left unfinished: removals, half-made objects, pods that were being stopped."""
+"""Finishes what calls left unfinished: removals, half-made objects, pods that were being stopped, unused layers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 import structlog
 
 from isulad_py.engine.containers import Containers
+from isulad_py.engine.images import Images
 from isulad_py.engine.pods import Pods
 from isulad_py.engine.registry import Registry
 from isulad_py.model.container import ContainerState
@@ -21,10 +22,11 @@ PERIOD_SECONDS: Final = 60.0
 
 
 class Sweeper:
-    def __init__(self, *, registry: Registry, containers: Containers, pods: Pods, clock: Clock) -> None:
+    def __init__(self, *, registry: Registry, containers: Containers, pods: Pods, images: Images, clock: Clock) -> None:
         self._registry = registry
         self._containers = containers
         self._pods = pods
+        self._images = images
         self._clock = clock
 
     async def run(self) -> None:
@@ -40,6 +42,7 @@ class Sweeper:
             await self._try("container", container_id, self._sweep_container(container_id))
         for pod_id in list(self._registry.pods):
             await self._try("pod", pod_id, self._sweep_pod(pod_id))
+        await self._try("layers", "gc", self._images.collect_owed())
 
     async def _sweep_container(self, container_id: str) -> None:
         container = self._registry.containers.get(container_id)

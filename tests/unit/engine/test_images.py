@@ -226,6 +226,39 @@ async def test_layers_stay_while_a_pull_may_count_on_them(node: Node) -> None:
     assert {layer.chain_id for layer in image.layers} <= await node.layers.present()
 
 
+async def test_layers_that_had_to_stay_for_a_pull_go_later(node: Node) -> None:
+    node.source.offer("a:1", layers=("own",))
+    node.source.offer("b:1")
+    await node.pull("a:1")
+    gate = node.source.faults.hold("fetch")
+    pull = asyncio.get_running_loop().create_task(node.pull("b:1"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await node.source.faults.wait_entered("fetch")
+    await node.images.remove("a:1")
+    gate.set()
+    image = await pull
+    await node.images.collect_owed()
+    assert await node.layers.present() == {layer.chain_id for layer in image.layers}
+
+
+async def test_layers_of_an_image_whose_record_cannot_be_read_stay(node: Node, tasks) -> None:
+    node.source.offer("a:1", layers=("own",))
+    node.source.offer("b:1")
+    lost = await node.pull("a:1")
+    await node.pull("b:1")
+    node.records.rows["image", lost.id] = b"{"
+    again = Node(tasks, node.records)
+    again.layers.sizes = node.layers.sizes
+    await again.images.load()
+    await again.images.remove("b:1")
+    assert {layer.chain_id for layer in lost.layers} <= await again.layers.present()
+    again.source.offer("a:1", layers=("own",))
+    await again.pull("a:1")
+    await again.images.collect_owed()
+    assert await again.layers.present() == {layer.chain_id for layer in lost.layers}
+
+
 async def test_the_sandbox_image_is_pinned(node: Node) -> None:
     node.source.offer("registry.k8s.io/pause:3.9")
     node.source.offer("a:1", content="other")

@@ -41,6 +41,7 @@ from isulad_py.ports.clock import Clock
 from isulad_py.ports.runtime import ContainerRuntime, Launch
 from isulad_py.ports.storage import RootFilesystems, RootfsRequest
 from isulad_py.ports.tasks import Tasks
+from isulad_py.spec.cdi import wanted_devices
 
 log = structlog.get_logger(__name__)
 
@@ -90,6 +91,7 @@ class Containers:
             raise FailedPrecondition(f"pod_sandbox_id: pod {pod.id} is not ready")
         self._handlers.resolve(config.image.runtime_handler)
         check_namespaces(pod.config.security.namespaces, config.security.namespaces)
+        wanted_devices(config)  # for its refusals, before anything is made
         image = self._images.require(config.image.image)
         container_id = ContainerId(new_id())
         record = self._first_record(container_id, pod, config, image)

@@ -26,8 +26,8 @@ from isulad_py.ports.identity import Identities
 from isulad_py.ports.injections import Injections
 from isulad_py.ports.runtime import ContainerRuntime
 from isulad_py.ports.storage import Layers
-from isulad_py.spec import cdi
 from isulad_py.spec.build import build_container, build_exec, build_pause
+from isulad_py.spec.cdi import wanted_devices
 from isulad_py.spec.inputs import ContainerInputs, Defaults, Handler, PauseInputs
 from isulad_py.spec.process import oom_score_adj, working_dir
 from isulad_py.spec.resources import linux_resources
@@ -105,7 +105,7 @@ class Specs:
             devices=await self._hostfiles.resolve_devices(config.devices),
             host_devices=await self._hostfiles.all_devices() if security.privileged else (),
             image_mounts={path: volume.source for path, volume in volumes.items()},
-            edits=await self._injections.devices(cdi.wanted(config), user.identity),
+            edits=await self._injections.devices(wanted_devices(config), user.identity),
             hooks=await self._injections.hooks(),
         )
         spec = build_container(inputs)

@@ -112,7 +112,7 @@ class Chosen(Struct, frozen=True, kw_only=True):
     edits: ContainerEdits
 
 
-def wanted(config: ContainerConfig) -> tuple[WantedDevice, ...]:
+def wanted_devices(config: ContainerConfig) -> tuple[WantedDevice, ...]:
     """Devices by field, then by annotation, each once. Raises InvalidInput naming the field."""
     asked = [(name, f"config.CDI_devices[{index}]") for index, name in enumerate(config.cdi_devices)]
     for key in sorted(key for key in config.annotations if key.startswith(ANNOTATION_PREFIX)):

@@ -150,26 +150,26 @@ def requested(*names: str, **annotations: str) -> ContainerConfig:
 
 
 def test_devices_by_field_and_annotation_each_once() -> None:
-    found = cdi.wanted(requested("v.com/c=a", "v.com/c=b", plugin="v.com/c=b,v.com/c=d:1"))
+    found = cdi.wanted_devices(requested("v.com/c=a", "v.com/c=b", plugin="v.com/c=b,v.com/c=d:1"))
     assert [(device.name, device.field) for device in found] == [
         ("v.com/c=a", "config.CDI_devices[0]"),
         ("v.com/c=b", "config.CDI_devices[1]"),
         ("v.com/c=d:1", "config.annotations[cdi.k8s.io/plugin]"),
     ]
-    assert cdi.wanted(config(annotations={"other": "v.com/c=a"})) == ()
+    assert cdi.wanted_devices(config(annotations={"other": "v.com/c=a"})) == ()
 
 
 @pytest.mark.parametrize("name", ["", "a", "v.com/c", "v.com/c=", "/dev/null", "v.com/c=a/b", "v.com/c=a\n", "1v/c=a"])
 def test_a_name_of_another_form(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"config\.CDI_devices\[0\]"):
-        cdi.wanted(requested(name))
+        cdi.wanted_devices(requested(name))
     with pytest.raises(InvalidInput, match=r"config\.annotations\[cdi\.k8s\.io/x\]"):
-        cdi.wanted(requested(x=name))
+        cdi.wanted_devices(requested(x=name))
 
 
 def test_too_many_devices() -> None:
     with pytest.raises(InvalidInput, match=r"config\.CDI_devices\[256\]: more than 256"):
-        cdi.wanted(requested(*(f"v.com/c=d{i}" for i in range(300))))
+        cdi.wanted_devices(requested(*(f"v.com/c=d{i}" for i in range(300))))
 
 
 def test_what_a_file_gives_to_all_its_devices_comes_once() -> None:

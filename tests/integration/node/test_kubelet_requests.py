@@ -203,9 +203,7 @@ def test_a_resize_in_place(node: Node) -> None:
         cpu_shares=204, cpu_quota=40000, cpu_period=100000, memory_limit_in_bytes=128 * MIB,
         memory_swap_limit_in_bytes=128 * MIB, oom_score_adj=975, hugepage_limits=[m.HugepageLimit(page_size="2MB")],
     )  # fmt: skip
-    node.call(
-        "UpdateContainerResources", m.UpdateContainerResourcesRequest(container_id=container_id, linux=wanted)
-    )
+    node.call("UpdateContainerResources", m.UpdateContainerResourcesRequest(container_id=container_id, linux=wanted))
     told = node.status(container_id).resources.linux
     assert (told.cpu_shares, told.cpu_quota, told.memory_limit_in_bytes) == (204, 40000, 128 * MIB)
     assert int(Path(f"/proc/{_pid(node, container_id)}/oom_score_adj").read_text()) == 975

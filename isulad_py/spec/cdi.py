@@ -24,6 +24,8 @@ MOST_DEVICES: Final = 4096
 MOST_WANTED: Final = 256
 """By one container."""
 MOST_NESTED: Final = 32
+LONGEST_SCALAR: Final = 16 * 1024
+"""In YAML, where reading a number to the base of 60 (1:1:1...) costs the square of its length."""
 
 VERSIONS: Final = ("0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0")
 
@@ -151,6 +153,8 @@ def _check_yaml(data: bytes) -> None:
         for event in yaml.parse(data, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.AliasEvent):
                 raise InvalidInput("YAML aliases are not read")
+            if isinstance(event, yaml.ScalarEvent) and len(event.value) > LONGEST_SCALAR:
+                raise InvalidInput(f"a value is longer than {LONGEST_SCALAR} characters")
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):

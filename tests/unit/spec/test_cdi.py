@@ -75,6 +75,7 @@ def test_versions(version: str) -> None:
         b"\xff\xfe\x00",
         b"a: 2001-99-99",
         b"? [a]\n: b",
+        b"a: 1" + b":1" * 400_000,
         b"",
         b"--- 1\n--- 2\n",
         b'"\\x',

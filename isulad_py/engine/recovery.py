@@ -57,9 +57,17 @@ class Recovery:
         await self._registry.load()
         await self._images.load()
         for container in list(self._registry.containers.values()):
-            await self._take_up_container(container)
+            try:
+                await self._take_up_container(container)
+            except Exception:  # one that cannot be looked at must not keep the node without an engine
+                log.exception("container not taken up: its end is waited for", container=container.id)
+                self._exits.watch(container)
         for pod in list(self._registry.pods.values()):
-            await self._take_up_pod(pod)
+            try:
+                await self._take_up_pod(pod)
+            except Exception:
+                log.exception("pod not taken up: it stays as it is on record", pod=pod.id)
+                self._pods.watch(pod)
         log.info("recovered", pods=len(self._registry.pods), containers=len(self._registry.containers))
 
     async def _take_up_container(self, record: ContainerRecord) -> None:
@@ -146,3 +154,5 @@ class Leftovers:
             await work
         except EngineError as error:
             log.warning("leftover not cleared", what=what, id=key, error=str(error))
+        except Exception:
+            log.exception("leftover not cleared", what=what, id=key)

@@ -10,7 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from isulad_py.model.container import ContainerState
-from isulad_py.model.pod import PodState
+from isulad_py.model.errors import HostFailure
+from isulad_py.model.ids import ContainerId
+from isulad_py.model.pod import PodEnvironment, PodState
 from isulad_py.model.security import NamespaceMode
 from tests.unit.engine.node import Node, World
 
@@ -141,6 +143,25 @@ async def test_what_lies_about_without_a_record_is_cleared(world: World) -> None
     traces = world.traces()
     traces.pop("network")
     assert not any(traces.values())
+
+
+@pytest.mark.parametrize("error", [HostFailure("input/output error"), OSError("input/output error")])
+async def test_what_cannot_be_looked_at_keeps_nobody_from_starting(world: World, error: Exception) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        pod_id = await node.run_pod()
+        container_id = await node.run_container(pod_id)
+
+    async def broken(environment: PodEnvironment) -> bool:
+        raise error
+
+    world.environments.intact = broken  # type: ignore[method-assign]
+    world.rootfs.requests[ContainerId("stray")] = world.rootfs.requests[container_id]
+    world.rootfs.faults.fail["remove"] = error
+    async with world.daemon() as node:
+        assert node.services.queries.pod(pod_id).state is PodState.READY
+        world.runtime.end(container_id, 3)
+        await node.until_exited(container_id)
 
 
 async def test_nothing_is_deleted_because_it_could_not_be_read(world: World) -> None:

@@ -25,6 +25,10 @@ def main() -> None:
 
 def run(argv: Sequence[str], *, out: TextIO, err: TextIO) -> int:
     """Returns the exit status."""
+    if argv[:1] in (["image"], ("image",)):
+        from isulad_py.daemon.image_command import run_image
+
+        return run_image(argv[1:], out=out, err=err)
     try:
         arguments = parse(argv)
     except FlagError as error:

@@ -38,6 +38,20 @@ class StateLock:
             raise
         return lock
 
+    @classmethod
+    def acquire_graph(cls, graph: str) -> StateLock:
+        """Of the graph alone, which has to be there: for work on images while no daemon runs."""
+        lock = cls()
+        try:
+            lock._hold(Path(graph) / LOCK_NAME, graph)
+        except OSError as error:
+            lock.release()
+            raise HostFailure(f"lock of the graph: {error}") from error
+        except BaseException:
+            lock.release()
+            raise
+        return lock
+
     def _hold(self, path: Path, subject: str) -> None:
         while True:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)

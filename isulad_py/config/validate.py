@@ -135,7 +135,16 @@ def _tls(config: Config, host: Host) -> Iterator[Finding]:
 
 
 def _places(config: Config, host: Host) -> Iterator[Finding]:
-    absolute = {"graph", "state", "pidfile", "cni-conf-dir", "certs-dir", "hook-spec", "seccomp-profile"}
+    absolute = {
+        "graph",
+        "state",
+        "pidfile",
+        "cni-conf-dir",
+        "certs-dir",
+        "hook-spec",
+        "seccomp-profile",
+        "signature-policy",
+    }
     for key in KEYS:
         value = getattr(config, key.attribute)
         if key.name in absolute and value and not Path(value).is_absolute():
@@ -147,8 +156,9 @@ def _places(config: Config, host: Host) -> Iterator[Finding]:
     if graph.is_relative_to(state) or state.is_relative_to(graph):
         message = f"{config.state} and graph ({config.graph}) lie in each other"
         yield Finding(id="conflict", key="state", message=message, hint="one must survive a reboot, the other must not")
-    if config.seccomp_profile and not host.exists(config.seccomp_profile):
-        yield Finding(id="missing-file", key="seccomp-profile", message=f"no file {config.seccomp_profile}")
+    for name, path in (("seccomp-profile", config.seccomp_profile), ("signature-policy", config.signature_policy)):
+        if path and not host.exists(path):
+            yield Finding(id="missing-file", key=name, message=f"no file {path}")
 
 
 def _times(config: Config, _host: Host) -> Iterator[Finding]:

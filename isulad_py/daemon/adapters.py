@@ -130,5 +130,6 @@ def registry_options(config: Config) -> RegistryOptions:
         skip_verify=config.insecure_skip_verify_enforce,
         certs_dir=config.certs_dir,
         ca_files={host: entry.ca_file for host, entry in config.registries.items() if entry.ca_file},
+        policy_file=config.signature_policy,
         proxies=urllib.request.getproxies_environment(),
     )

@@ -155,7 +155,13 @@ async def _start_health(start: Start, lifecycle: Lifecycle, progress: Progress) 
 
 def reload_callbacks(start: Start, *, registries: Callable[[Config], None]) -> dict[str, Callable[[Config], None]]:
     """One for each key that `config.keys` calls reloadable (a test compares)."""
-    reach = ("registries", "registry-mirrors", "insecure-registries", "insecure-skip-verify-enforce")
+    reach = (
+        "registries",
+        "registry-mirrors",
+        "insecure-registries",
+        "insecure-skip-verify-enforce",
+        "signature-policy",
+    )
     return {
         "log-level": lambda config: start.level.set(config.log_level),
         **dict.fromkeys(reach, registries),

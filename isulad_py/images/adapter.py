@@ -30,9 +30,10 @@ from isulad_py.images.manifest import (
 )
 from isulad_py.images.options import Endpoint, RegistryOptions, endpoints_for
 from isulad_py.images.platform import architecture_of
+from isulad_py.images.policy import POLICY_LIMIT, admit, parse_policy
 from isulad_py.images.registry import Document, PlainHosts, Repository
 from isulad_py.images.transfer import LayerPlan, Transfer
-from isulad_py.model.errors import DataLoss, NotFound, Unavailable
+from isulad_py.model.errors import DataLoss, EngineError, FailedPrecondition, NotFound, Unavailable
 from isulad_py.model.ids import Digest, ImageId
 from isulad_py.model.image import Credentials, ImageRecord, Layer
 from isulad_py.model.reference import Reference
@@ -83,12 +84,28 @@ class RegistryImages:
         if unchanged is None:
             document = await repository.manifest(request.reference.selector)
             unchanged = self._known(document.digest, request)
+            await self._admit(repository, document.digest)
+        else:
+            await self._admit(repository, unchanged.manifest_digest)
         if unchanged is not None:
             record = unchanged
         else:
             record = await self._bring(repository, document, request.reference, say)
         say(PullProgress(step="done"))
         return record
+
+    async def _admit(self, repository: Repository, digest: Digest) -> None:
+        """Whether the signature policy lets this image in, before any of its layers comes: the seam for every policy.
+        A policy that cannot be read lets nothing in."""
+        path = self._options.policy_file
+        if not path:
+            return
+        with repository.naming("check policy"):
+            try:
+                body = await blocking.run(files.read_limited, path, POLICY_LIMIT)
+            except EngineError as error:
+                raise FailedPrecondition(f"signature policy: {error}") from error
+            admit(parse_policy(body), repository.reference, digest)
 
     async def _repository(self, reference: Reference, credentials: Credentials | None) -> Repository:
         given = login_of(credentials)

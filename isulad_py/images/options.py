@@ -31,6 +31,8 @@ class RegistryOptions(Struct, frozen=True, kw_only=True):
     """A host's authorities in one file, beside those of `certs_dir`."""
     auth_file: str = ""
     """Docker's config.json (`auths`), asked where a request has no credentials; read anew for each pull."""
+    policy_file: str = ""
+    """containers-policy.json(5), read anew for each pull; without one every image is accepted."""
     proxies: Mapping[str, str] = field(default_factory=dict)
     """`http`, `https` and `no`, as urllib.request.getproxies_environment gives them."""
     concurrency: int = 5

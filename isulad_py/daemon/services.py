@@ -131,6 +131,7 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
             runtime=adapters.runtime,
             environments=adapters.environments,
             rootfs=adapters.rootfs,
+            layers=adapters.layers,
             network=adapters.network,
             images=base.images,
             default_handler=config.default_runtime,

@@ -19,7 +19,7 @@ from isulad_py.ports.clock import Clock
 from isulad_py.ports.network import Network
 from isulad_py.ports.runtime import ContainerRuntime
 from isulad_py.ports.sandbox import PodEnvironments
-from isulad_py.ports.storage import RootFilesystems
+from isulad_py.ports.storage import Layers, RootFilesystems
 
 log = structlog.get_logger(__name__)
 
@@ -119,6 +119,7 @@ class Leftovers:
         runtime: ContainerRuntime,
         environments: PodEnvironments,
         rootfs: RootFilesystems,
+        layers: Layers,
         network: Network,
         images: Images,
         default_handler: str,
@@ -127,6 +128,7 @@ class Leftovers:
         self._runtime = runtime
         self._environments = environments
         self._rootfs = rootfs
+        self._layers = layers
         self._network = network
         self._images = images
         self._default_handler = default_handler
@@ -143,6 +145,9 @@ class Leftovers:
             await self._try("container", container_id, self._runtime.delete(container_id, self._default_handler))
         for container_id in await self._rootfs.present() - known:
             await self._try("root file system", container_id, self._rootfs.remove(container_id))
+        for key in await self._layers.views():
+            if key.rpartition("-")[0] not in known:  # it would keep the layers that it shows
+                await self._try("image volume", key, self._layers.release(key))
         for pod_id in await self._environments.present() - known:
             await self._try("pod environment", pod_id, self._environments.destroy(pod_id))
         live = [pod.attachment for pod in self._registry.pods.values() if pod.attachment is not None]

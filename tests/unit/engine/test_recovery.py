@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from isulad_py.model.container import ContainerState
+from isulad_py.model.container import ContainerState, ImageSpec, Mount
 from isulad_py.model.errors import HostFailure
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.pod import PodEnvironment, PodState
 from isulad_py.model.security import NamespaceMode
-from tests.unit.engine.node import Node, World
+from tests.unit.engine.node import IMAGE, Node, World
 
 
 async def life(node: Node) -> None:
@@ -134,7 +134,9 @@ async def test_what_lies_about_without_a_record_is_cleared(world: World) -> None
     async with world.daemon() as node:
         await node.pull()
         pod_id = await node.run_pod(pid=NamespaceMode.POD)
-        await node.run_container(pod_id)
+        volume = Mount(container_path="/v", image=ImageSpec(image=IMAGE))
+        await node.run_container(pod_id, mounts=(volume,))
+    assert world.traces()["views"]
     for row in list(world.records.rows):
         if row[0] != "image":
             del world.records.rows[row]

@@ -7,6 +7,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Final
 
 import structlog
 from msgspec import Struct
@@ -33,6 +34,8 @@ from isulad_py.wire.server import UNDO_SECONDS, Server
 
 log = structlog.get_logger(__name__)
 
+FIRST_SWEEP_SECONDS: Final = 10.0
+
 
 class Start(Struct, frozen=True, kw_only=True):
     """What the process brings to the graph."""
@@ -56,8 +59,9 @@ async def assemble_daemon(start: Start, lifecycle: Lifecycle) -> Serving:
     services = build_services(config, adapters, lifecycle.background, metrics.pull_finished)
     await services.recovery.run()
     await services.leftovers.clear()
-    await services.sweeper.sweep()
     lifecycle.essential.start(services.sweeper.run(), name="sweeper")
+    # A kubelet finds the names of half-made pods free, unless what has to be undone hangs: nobody waits for that.
+    await services.sweeper.first_round(FIRST_SWEEP_SECONDS)
     await _start_serving(start, lifecycle, adapters, services)
     progress.services = services
     callbacks = reload_callbacks(start, registries=lambda changed: adapters.source.reload(registry_options(changed)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
@@ -28,12 +29,22 @@ class Sweeper:
         self._pods = pods
         self._images = images
         self._clock = clock
+        self._swept = asyncio.Event()
 
     async def run(self) -> None:
         """For ever; what fails is tried again in the next round."""
         while True:
-            await self._clock.sleep(PERIOD_SECONDS)
             await self.sweep()
+            self._swept.set()
+            await self._clock.sleep(PERIOD_SECONDS)
+
+    async def first_round(self, patience_seconds: float) -> None:
+        """Returns after the first round of `run`, or at the end of patience: what hangs (a plugin) is swept later."""
+        try:
+            async with asyncio.timeout(patience_seconds):
+                await self._swept.wait()
+        except TimeoutError:
+            log.warning("the first sweep takes long: it goes on in the background")
 
     async def sweep(self) -> None:
         """One round. Each object is looked at anew when its turn comes: those before it may have taken long, and what

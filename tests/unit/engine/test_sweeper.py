@@ -62,3 +62,17 @@ async def test_an_unknown_error_costs_one_object_only(node: Node, world: World) 
     world.rootfs.faults.fail_once("remove", OSError("what nobody thought of"))
     await node.services.sweeper.sweep()
     assert set(node.services.registry.containers) == {first}
+
+
+async def test_a_round_that_hangs_does_not_hold_back_the_start(node: Node, world: World) -> None:
+    world.network.faults.fail["attach"] = world.network.faults.fail["detach"] = HostFailure("plugin failed")
+    with pytest.raises(HostFailure):
+        await node.run_pod()
+    world.network.faults.fail.clear()
+    gate = world.network.faults.hold("detach")
+    sweeping = node.tasks.start(node.services.sweeper.run(), name="sweeper")
+    await node.services.sweeper.first_round(0.01)
+    gate.set()
+    await node.services.sweeper.first_round(60)
+    assert not any(world.traces().values())
+    sweeping.cancel()

@@ -66,7 +66,8 @@ class Readiness:
         network = self._network.status()
         runtime_ready = Condition(status=True)
         try:
-            await self._features.of(self._handlers.default)
+            # Not from the cache: the program may have gone since. The runtime asks it anew only where it was replaced.
+            await self._runtime.features(self._handlers.default)
         except EngineError as error:
             runtime_ready = Condition(status=False, reason="RuntimeUnusable", message=str(error))
         return EngineStatus(

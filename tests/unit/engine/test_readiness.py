@@ -28,6 +28,16 @@ async def test_each_condition_has_its_reason(world: World) -> None:
     assert (status.network_ready.reason, status.network_ready.message) == ("NoConfig", "no file")
 
 
+async def test_a_runtime_that_is_gone_is_told(node: Node, world: World) -> None:
+    assert (await node.services.readiness.status()).runtime_ready.status
+
+    async def gone(handler: str) -> HandlerFeatures:
+        raise HostFailure(f"runtime {handler}: no such program")
+
+    world.runtime.features = gone  # type: ignore[method-assign]
+    assert not (await node.services.readiness.status()).runtime_ready.status
+
+
 async def test_verbose_information_is_json(node: Node) -> None:
     info = await node.services.readiness.info()
     assert json.loads(info["config"])["default-runtime"] == "runc"

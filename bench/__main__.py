@@ -25,6 +25,7 @@ from bench.fetch import fetch_and_unpack, unpack
 from bench.floors import FloorPlace
 from bench.phases import Amounts, Bench
 from bench.report import as_json, as_text, targets
+from bench.streams import measure_streams
 from tests import images
 from tests.stand.daemon import stand_daemon
 from tests.stand.disk import journaled_disk, memory_disk
@@ -35,7 +36,7 @@ from tests.stand.network import stand_network
 from tests.stand.registry import registry
 
 OWN = "own"
-PHASES = ("serial", "memory", "parallel", "pull")
+PHASES = ("serial", "memory", "parallel", "pull", "streams")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -106,9 +107,8 @@ def measure(options: argparse.Namespace, mark: Mark, stack: ExitStack) -> tuple[
         pulls=options.pulls,
     )
     bench = Bench(engines, pods, place, amounts, Limit(options.seconds - (time.monotonic() - options.began)))
-    run_phases(
-        bench, options.phases.split(","), partial(fetch_and_unpack, host, "bench/pull", layers, disk / "fetched")
-    )
+    pull_floor = partial(fetch_and_unpack, host, "bench/pull", layers, disk / "fetched")
+    run_phases(bench, options.phases.split(","), pull_floor, run)
     about: dict[str, object] = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}",
@@ -176,12 +176,14 @@ def finish(mark: Mark, before: Counts) -> int:
     return 0 if clean else 1
 
 
-def run_phases(bench: Bench, wanted: list[str], pull_floor: partial[None]) -> None:
+def run_phases(bench: Bench, wanted: list[str], pull_floor: partial[None], folder: Path) -> None:
+    """`folder` is in memory."""
     steps: dict[str, Callable[[], None]] = {
         "serial": bench.serial,
         "memory": bench.memory_of_few,
         "parallel": bench.parallel,
         "pull": partial(bench.pull, pull_floor),
+        "streams": partial(measure_streams, bench, folder),
     }
     bench.begin()
     for name in PHASES:

@@ -221,6 +221,23 @@ class EnginePod:
         if answer.exit_code != 0:
             raise WrongAnswer(f"true exits {answer.exit_code}")
 
+    def exec_url(self, *command: str) -> str:
+        m = self._engine.m
+        request = m.ExecRequest(
+            container_id=self.container_ids[0], cmd=list(command), stdin=True, stdout=True, stderr=True
+        )
+        return str(self._engine.cri.runtime.Exec(request, timeout=CALL_SECONDS).url)
+
+    def address(self) -> str:
+        m = self._engine.m
+        request = m.PodSandboxStatusRequest(pod_sandbox_id=self.pod_id)
+        return str(self._engine.cri.runtime.PodSandboxStatus(request, timeout=CALL_SECONDS).status.network.ip)
+
+    def forward_url(self, port: int) -> str:
+        m = self._engine.m
+        request = m.PortForwardRequest(pod_sandbox_id=self.pod_id, port=[port])
+        return str(self._engine.cri.runtime.PortForward(request, timeout=CALL_SECONDS).url)
+
     def down(self, samples: Samples) -> None:
         runtime, m = self._engine.cri.runtime, self._engine.m
         for container in self.container_ids:

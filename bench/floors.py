@@ -151,6 +151,14 @@ class FloorPod:
         with samples.timed(EXEC):
             self._runc("exec", self._name, "true")
 
+    def exec_command(self, *command: str) -> list[str]:
+        """What to run for a command in this container."""
+        return [*self._command, "exec", self._name, *command]
+
+    @property
+    def address(self) -> str:
+        return str(self._result["ips"][0]["address"]).partition("/")[0]
+
     def down(self, samples: Samples) -> None:
         pidfd = os.pidfd_open(int(self._pid_file.read_text(encoding="ascii")))
         try:

@@ -32,6 +32,10 @@ class Amounts:
     listed: int = 100
     list_calls: int = 30
     pulls: int = 3
+    stream_rounds: int = 3
+    first_bytes: int = 10
+    stream_bytes: int = 128 * 1024 * 1024
+    """Sent for each rate."""
 
 
 @dataclass
@@ -45,6 +49,10 @@ class Results:
     lists: dict[str, dict[int, Samples]] = field(default_factory=dict)
     memory: dict[str, dict[str, Memory]] = field(default_factory=dict)
     pulls: dict[str, Samples] = field(default_factory=dict)
+    first_bytes: dict[str, Samples] = field(default_factory=dict)
+    """Of exec sessions."""
+    rates: dict[str, Samples] = field(default_factory=dict)
+    """Of streams, in megabytes (10^6) a second."""
     lag: dict[str, dict[str, float]] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
 
@@ -64,7 +72,7 @@ class Bench:
             self.results.memory[engine.name] = {"0 pods": measure(engine.pid, [])}
 
     @contextmanager
-    def _loop_watched(self, *engines: Engine) -> Iterator[None]:
+    def loop_watched(self, *engines: Engine) -> Iterator[None]:
         """Adds up how late the loops were under their own load; what other engines do meanwhile is not their doing."""
         before = {engine.name: engine.loop_lag() for engine in engines}
         yield
@@ -81,7 +89,7 @@ class Bench:
         for name in (FLOOR, *(engine.name for engine in self.engines)):
             results[name] = Samples()
         for turn in range(self.amounts.serial_pods):
-            if not self._time_for(f"serial pods from {turn}", 3):
+            if not self.time_for(f"serial pods from {turn}", 3):
                 return
             floor = FloorPod(self.place, f"{self.options.word}s{turn}")
             pods = [EnginePod(engine, self.options, f"s{turn}") for engine in self.engines]
@@ -92,7 +100,7 @@ class Bench:
                     for pod, engine in zip(pods, self.engines, strict=True)
                 ]
                 shift = turn % len(lives)
-                with self._loop_watched(*self.engines):
+                with self.loop_watched(*self.engines):
                     self._one_round(lives[shift:] + lives[:shift])
             except BaseException:
                 floor.clear()
@@ -111,7 +119,7 @@ class Bench:
         """None, then a few pods; this also warms up what comes next."""
         for engine in self.engines:
             found = self.results.memory[engine.name]
-            if not self._time_for(f"memory of {engine.name} with a few pods", 10):
+            if not self.time_for(f"memory of {engine.name} with a few pods", 10):
                 return
             pods = [EnginePod(engine, self.options, f"m{n}") for n in range(self.amounts.few_pods)]
             self._all_at_once(engine, [partial(pod.up, Samples()) for pod in pods])
@@ -122,12 +130,12 @@ class Bench:
         """Many pods at once, then lists over their containers; each engine alone, the floors in between."""
         self._parallel_floors()
         for engine in self.engines:
-            if self._time_for(f"parallel pods of {engine.name}", 25):
-                with self._loop_watched(engine):
+            if self.time_for(f"parallel pods of {engine.name}", 25):
+                with self.loop_watched(engine):
                     self._parallel_pods(engine)
 
     def _parallel_floors(self) -> None:
-        if not self._time_for("parallel floors", 25):
+        if not self.time_for("parallel floors", 25):
             return
         count = self.amounts.parallel_pods
         pods = [FloorPod(self.place, f"{self.options.word}p{n}") for n in range(count)]
@@ -207,13 +215,13 @@ class Bench:
         for name in (FLOOR, *(engine.name for engine in self.engines)):
             self.results.pulls[name] = Samples()
         for turn in range(self.amounts.pulls):
-            if not self._time_for(f"pulls from {turn}", 5 * len(self.engines)):
+            if not self.time_for(f"pulls from {turn}", 5 * len(self.engines)):
                 return
             with self.results.pulls[FLOOR].timed("fetch, unpack"):
                 floor()
             for engine in self.engines:
                 samples = self.results.pulls[engine.name]
-                with engine.noted("pull"), self._loop_watched(engine):
+                with engine.noted("pull"), self.loop_watched(engine):
                     with samples.timed("PullImage"):
                         engine.pull(engine.pull_image)
                     with samples.timed("RemoveImage"):
@@ -227,7 +235,7 @@ class Bench:
         with ThreadPoolExecutor(self.amounts.concurrency) as threads:
             list(threads.map(attempt, calls))
 
-    def _time_for(self, what: str, seconds: float) -> bool:
+    def time_for(self, what: str, seconds: float) -> bool:
         if self.limit.allows(seconds):
             return True
         self.results.skipped.append(f"{what}, for want of time")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from bench.clock import Samples
 from bench.engine import Engine
 from bench.phases import FLOOR, Results
+from bench.stream_report import stream_rows, stream_targets
+from bench.tables import Target, ms, pair, ratio, table, times
 
 MIB = 1024 * 1024
 CALL_FLOORS: dict[str, tuple[str, ...]] = {
@@ -31,26 +32,11 @@ POD_UP_RATIO, EXEC_RATIO, LIST_RATIO = 1.4, 1.3, 3.0
 IDLE_PSS, BUSY_PSS = 60 * MIB, 80 * MIB
 
 
-@dataclass(frozen=True)
-class Target:
-    what: str
-    found: str
-    met: bool | None
-    """None where it was not measured."""
-
-    def as_json(self) -> dict[str, Any]:
-        return {"what": self.what, "found": self.found, "met": self.met}
-
-
 def floor_of(call: str, floor: Samples | None) -> float | None:
     """The sum of the medians of the call's parts."""
     parts = [floor.median(step) for step in CALL_FLOORS.get(call, ())] if floor else []
     known = [part for part in parts if part is not None]
     return sum(known) if known and len(known) == len(parts) else None
-
-
-def ratio(value: float | None, floor: float | None) -> float | None:
-    return value / floor if value is not None and floor else None
 
 
 def list_ratio(results: Results, name: str) -> tuple[int, float | None]:
@@ -84,6 +70,7 @@ def targets(results: Results, engine: Engine) -> list[Target]:
             f"{lag['over_50_ms']:.0f} of {lag['looks']:.0f} looks" if lag else "not measured",
             lag["over_50_ms"] == 0 if lag else None,
         ),
+        *stream_targets(results, engine.name),
     ]
 
 
@@ -110,7 +97,9 @@ def as_json(results: Results, engines: Sequence[Engine], about: dict[str, Any]) 
                 for name, by_count in results.lists.items()
             },
             "pulls": {name: samples.by_step for name, samples in results.pulls.items()},
+            "first_bytes": {name: samples.by_step for name, samples in results.first_bytes.items()},
         },
+        "megabytes_per_second": {name: rates.by_step for name, rates in results.rates.items()},
         "memory_bytes": {
             name: {when: found.as_json() for when, found in by_time.items()} for name, by_time in results.memory.items()
         },
@@ -136,6 +125,7 @@ def as_text(results: Results, engines: Sequence[Engine]) -> str:
         _parallel(results, engines),
         _lists(results, engines),
         _pulls(results, engines),
+        stream_rows(results, [engine.name for engine in engines]),
         _memory(results, engines),
         *(_verdicts(results, engine) for engine in engines),
     ]
@@ -144,40 +134,10 @@ def as_text(results: Results, engines: Sequence[Engine]) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [list(head), *(list(row) for row in rows)]
-    if len(lines) == 1:
-        return ""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    text = [
-        "  ".join(
-            [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))]
-        )
-        for line in lines
-    ]
-    return "\n".join([title, *(f"  {line.rstrip()}" for line in text)])
-
-
-def _ms(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
-
-
-def _pair(samples: Samples | None, step: str) -> str:
-    if samples is None or samples.median(step) is None:
-        return "-"
-    return f"{_ms(samples.median(step))} ({_ms(samples.p90(step))})"
-
-
-def _times(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}x"
-
-
 def _floors(results: Results) -> str:
     floor = results.serial.get(FLOOR)
-    rows = [(step, _pair(floor, step)) for step in floor.by_step] if floor else []
-    return _table("Floors: the parts called directly; median (p90), ms", ["", FLOOR], rows)
+    rows = [(step, pair(floor, step)) for step in floor.by_step] if floor else []
+    return table("Floors: the parts called directly; median (p90), ms", ["", FLOOR], rows)
 
 
 def _with_ratios(engines: Sequence[Engine]) -> list[str]:
@@ -188,15 +148,15 @@ def _serial(results: Results, engines: Sequence[Engine]) -> str:
     floor = results.serial.get(FLOOR)
     rows = []
     for call in CALL_FLOORS:
-        row = [call, _ms(floor_of(call, floor))]
+        row = [call, ms(floor_of(call, floor))]
         for engine in engines:
             samples = results.serial.get(engine.name)
             value = samples.median(call) if samples else None
-            row += [_pair(samples, call), _times(ratio(value, floor_of(call, floor)))]
+            row += [pair(samples, call), times(ratio(value, floor_of(call, floor)))]
         rows.append(row)
     count = max((len(samples.by_step.get("pod up", [])) for samples in results.serial.values()), default=0)
     title = f"{count} pods, one after the other, floors and engines in turns; median (p90), ms"
-    return _table(title, ["", FLOOR, *_with_ratios(engines)], rows) if count else ""
+    return table(title, ["", FLOOR, *_with_ratios(engines)], rows) if count else ""
 
 
 def _parallel(results: Results, engines: Sequence[Engine]) -> str:
@@ -205,20 +165,20 @@ def _parallel(results: Results, engines: Sequence[Engine]) -> str:
     for call in CALL_FLOORS:
         if any(call in samples.by_step for samples in results.parallel.values()):
             value = floor_of(call, floor)
-            row = [call, _ms(value)]
+            row = [call, ms(value)]
             for engine in engines:
                 samples = results.parallel.get(engine.name)
-                row += [_pair(samples, call), _times(ratio(samples.median(call) if samples else None, value))]
+                row += [pair(samples, call), times(ratio(samples.median(call) if samples else None, value))]
             rows.append(row)
     for step in ("all up, wall", "all down, wall", "one up, machine CPU", "one down, machine CPU"):
         value = results.walls.get(FLOOR, {}).get(step)
-        row = [step, _ms(value)]
+        row = [step, ms(value)]
         for engine in engines:
             found = results.walls.get(engine.name, {}).get(step)
-            row += [_ms(found), _times(ratio(found, value))]
+            row += [ms(found), times(ratio(found, value))]
         rows.append(row)
     count = max((len(samples.by_step.get("pod up", [])) for samples in results.parallel.values()), default=0)
-    return _table(f"{count} pods at once; median (p90), ms", ["", FLOOR, *_with_ratios(engines)], rows) if count else ""
+    return table(f"{count} pods at once; median (p90), ms", ["", FLOOR, *_with_ratios(engines)], rows) if count else ""
 
 
 def _lists(results: Results, engines: Sequence[Engine]) -> str:
@@ -227,11 +187,11 @@ def _lists(results: Results, engines: Sequence[Engine]) -> str:
         row = [call]
         for engine in engines:
             by_count = results.lists.get(engine.name, {})
-            row.append(" / ".join(_ms(by_count[count].median(call)) for count in sorted(by_count)) or "-")
+            row.append(" / ".join(ms(by_count[count].median(call)) for count in sorted(by_count)) or "-")
         rows.append(row)
     counts = sorted({count for by_count in results.lists.values() for count in by_count})
     title = f"Lists with {' / '.join(map(str, counts))} containers; median, ms"
-    return _table(title, ["", *(engine.name for engine in engines)], rows) if counts else ""
+    return table(title, ["", *(engine.name for engine in engines)], rows) if counts else ""
 
 
 def _pulls(results: Results, engines: Sequence[Engine]) -> str:
@@ -241,13 +201,13 @@ def _pulls(results: Results, engines: Sequence[Engine]) -> str:
     value = floor.median("fetch, unpack")
     rows = []
     for call in ("PullImage", "RemoveImage"):
-        row = [call, _ms(value) if call == "PullImage" else "-"]
+        row = [call, ms(value) if call == "PullImage" else "-"]
         for engine in engines:
             samples = results.pulls.get(engine.name)
             found = samples.median(call) if samples else None
-            row += [_pair(samples, call), _times(ratio(found, value)) if call == "PullImage" else ""]
+            row += [pair(samples, call), times(ratio(found, value)) if call == "PullImage" else ""]
         rows.append(row)
-    return _table("Pull of an image of five layers; floor: fetch, verify, tar, all at once; median (p90), ms",
+    return table("Pull of an image of five layers; floor: fetch, verify, tar, all at once; median (p90), ms",
                   ["", FLOOR, *_with_ratios(engines)], rows)  # fmt: skip
 
 
@@ -261,11 +221,11 @@ def _memory(results: Results, engines: Sequence[Engine]) -> str:
                 f"{found.monitors / MIB:.1f} ({found.monitor_count})",
                 f"{found.total / MIB:.1f}",
             ])  # fmt: skip
-    return _table("Memory, PSS in MiB", ["", "daemon", "monitors", "sum"], rows)
+    return table("Memory, PSS in MiB", ["", "daemon", "monitors", "sum"], rows)
 
 
 def _verdicts(results: Results, engine: Engine) -> str:
     words = {True: "met", False: "MISSED", None: "?"}
     rows = [[target.what, target.found, words[target.met]] for target in targets(results, engine)]
-    text = _table(f"Targets, {engine.name}", ["", "found", ""], rows)
+    text = table(f"Targets, {engine.name}", ["", "found", ""], rows)
     return "\n".join([text, *(f"  error: {error}" for error in engine.errors[:20])])

@@ -9,6 +9,7 @@ from bench.engine import Engine
 from bench.memory import Memory
 from bench.phases import FLOOR, Results
 from bench.report import MIB, as_json, as_text, floor_of, targets
+from bench.stream_report import RAW
 
 ENGINE = cast("Engine", SimpleNamespace(name="x", errors=[]))
 
@@ -41,6 +42,14 @@ def full() -> Results:
     results.pulls = {FLOOR: Samples(), "x": samples(PullImage=500)}
     results.pulls[FLOOR].add("fetch, unpack", 400)
     results.lag = {"x": {"looks": 100.0, "over_50_ms": 0.0}}
+    results.rates = {FLOOR: Samples(), "x": Samples()}
+    for step, raw in RAW.items():
+        results.rates[FLOOR].add(raw, 900)
+        results.rates["x"].add(step, 450)
+    results.first_bytes = {FLOOR: Samples(), "x": Samples()}
+    results.first_bytes[FLOOR].add("first byte", 20)
+    results.first_bytes["x"].add("first byte, SPDY", 30)
+    results.first_bytes["x"].add("first byte, WebSocket", 25)
     return results
 
 
@@ -55,7 +64,7 @@ def test_a_floor_with_a_part_missing_is_unknown() -> None:
 
 
 def test_all_targets_met() -> None:
-    assert [target.met for target in targets(full(), ENGINE)] == [True] * 7
+    assert [target.met for target in targets(full(), ENGINE)] == [True] * 9
 
 
 def test_each_target_is_missed_by_its_own_figure() -> None:
@@ -65,8 +74,10 @@ def test_each_target_is_missed_by_its_own_figure() -> None:
     results.lists["x"][100].by_step["ListContainers"] = [3.1]
     results.memory["x"] = {"0 pods": Memory(61 * MIB, 0, 0), "50 pods": Memory(80 * MIB, 0, 0)}
     results.lag["x"]["over_50_ms"] = 1.0
+    results.rates["x"].by_step["exec in, WebSocket"] = [299]
+    results.first_bytes["x"].by_step["first byte, SPDY"] = [30.1]
     failing = cast("Engine", SimpleNamespace(name="x", errors=["pod: refused"]))
-    assert [target.met for target in targets(results, failing)] == [False] * 7
+    assert [target.met for target in targets(results, failing)] == [False] * 9
 
 
 def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
@@ -84,7 +95,20 @@ def test_nothing_measured_prints_no_empty_tables() -> None:
     assert "median" not in as_text(Results(), [ENGINE])
 
 
+def test_streams_are_judged_by_the_worst_once_all_were_measured() -> None:
+    results = full()
+    results.rates["x"].by_step["exec in, WebSocket"] = [299]
+    by_name = {target.what: target for target in targets(results, ENGINE)}
+    assert by_name["streams at least 1/3 of their raw rates"].found == "0.33 x (exec in, WebSocket)"
+    assert by_name["first byte within 10 ms of runc exec"].found == "+10.0 ms (SPDY)"
+    del results.rates["x"].by_step["port-forward in"]
+    by_name = {target.what: target for target in targets(results, ENGINE)}
+    assert by_name["streams at least 1/3 of their raw rates"].met is None
+
+
 def test_json_round_trips() -> None:
     document: dict[str, Any] = json.loads(json.dumps(as_json(full(), [ENGINE], {"time": "now"})))
     assert document["ratios"]["x"]["pod up"] == 1.3
+    assert document["megabytes_per_second"]["x"]["exec in, SPDY"] == [450]
+    assert document["milliseconds"]["first_bytes"]["x"]["first byte, SPDY"] == [30]
     assert document["memory_bytes"]["x"]["50 pods"]["total"] == 90 * MIB

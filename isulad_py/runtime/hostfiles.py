@@ -27,7 +27,7 @@ class HostPaths:
     async def resolve_mounts(self, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
         if not mounts:
             return ()
-        return await blocking.run(lambda: tuple(_resolve_mount(i, mount) for i, mount in enumerate(mounts)))
+        return await blocking.run_apart(lambda: tuple(_resolve_mount(i, mount) for i, mount in enumerate(mounts)))
 
     async def resolve_devices(self, devices: Sequence[Device]) -> tuple[HostDevice, ...]:
         if not devices:

@@ -42,3 +42,14 @@ async def test_a_cancelled_caller_waits_for_the_end(fails: bool) -> None:
         may_end.set()
     assert ended.is_set()
     assert task.cancelled()
+
+
+async def test_paths_that_hang_hold_up_nothing_else() -> None:
+    gate = threading.Event()
+    hanging = [asyncio.ensure_future(blocking.run_apart(gate.wait)) for _ in range(40)]
+    try:
+        await asyncio.sleep(0)
+        assert await blocking.run(lambda: 7) == 7
+    finally:
+        gate.set()
+        await asyncio.gather(*hanging)

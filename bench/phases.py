@@ -32,7 +32,7 @@ class Amounts:
     listed: int = 100
     list_calls: int = 30
     pulls: int = 3
-    stream_rounds: int = 3
+    stream_rounds: int = 5
     first_bytes: int = 10
     stream_bytes: int = 128 * 1024 * 1024
     """Sent for each rate."""

@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from isulad_py.engine.exec import Exec
 from isulad_py.engine.registry import Registry
+from isulad_py.model.container import ContainerRecord
 from isulad_py.model.errors import FailedPrecondition, InvalidInput, ResourceExhausted
 from isulad_py.model.ids import ContainerId, PodId
 from isulad_py.model.lifecycle import can_exec
-from isulad_py.model.pod import PodState
+from isulad_py.model.pod import PodRecord, PodState
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.streams import StreamWishes
 
@@ -94,22 +95,33 @@ class Sessions:
 
     def attach(self, container_id: str, wishes: StreamWishes) -> str:
         check_wishes(wishes)
-        record = self._registry.containers.require(container_id)
-        if not can_exec(record.state):
-            raise FailedPrecondition(f"container {record.id} is {record.state.value}, not running")
+        record = running_container(self._registry, container_id)
         return self._url("attach", AttachRequest(container_id=record.id, wishes=wishes))
 
     def port_forward(self, pod_id: str, ports: tuple[int, ...]) -> str:
         for port in ports:
             if not 0 < port < 65536:
                 raise InvalidInput(f"port: {port} is not a port number")
-        record = self._registry.pods.require(pod_id)
-        if record.state is not PodState.READY:
-            raise FailedPrecondition(f"pod {record.id} is {record.state.value}, not ready")
+        record = ready_pod(self._registry, pod_id)
         return self._url("portforward", PortForwardRequest(pod_id=record.id, ports=ports))
 
     def _url(self, kind: str, request: SessionRequest) -> str:
         return f"{self._base_url}/cri/{kind}/{self._tokens.issue(request)}"
+
+
+def running_container(registry: Registry, container_id: str) -> ContainerRecord:
+    """FailedPrecondition for one in another state, paused ones too."""
+    record = registry.containers.require(container_id)
+    if not can_exec(record.state):
+        raise FailedPrecondition(f"container {record.id} is {record.state.value}, not running")
+    return record
+
+
+def ready_pod(registry: Registry, pod_id: str) -> PodRecord:
+    record = registry.pods.require(pod_id)
+    if record.state is not PodState.READY:
+        raise FailedPrecondition(f"pod {record.id} is {record.state.value}, not ready")
+    return record
 
 
 def check_wishes(wishes: StreamWishes) -> None:

@@ -9,12 +9,16 @@ import msgspec
 
 from isulad_py.engine.exec import Exec
 from isulad_py.engine.registry import Registry
-from isulad_py.engine.sessions import AttachRequest, ExecRequest, PortForwardRequest
+from isulad_py.engine.sessions import (
+    AttachRequest,
+    ExecRequest,
+    PortForwardRequest,
+    ready_pod,
+    running_container,
+)
 from isulad_py.engine.specs import Specs
 from isulad_py.model.container import ContainerRecord
-from isulad_py.model.errors import FailedPrecondition, ResourceExhausted
-from isulad_py.model.lifecycle import can_exec
-from isulad_py.model.pod import PodState
+from isulad_py.model.errors import ResourceExhausted
 from isulad_py.ports.streams import (
     ByteSink,
     ByteSource,
@@ -61,17 +65,13 @@ class StreamOpener:
     async def attach(self, request: AttachRequest) -> Streams:
         """Joins the container's own streams, as it was created: whether there is a terminal, whether stdin is open at
         all, and whether the end of the client's input is the end of the container's."""
-        record = self._registry.containers.require(request.container_id)
-        if not can_exec(record.state):
-            raise FailedPrecondition(f"container {record.id} is {record.state.value}, not running")
+        record = running_container(self._registry, request.container_id)
         streams = await self._runtime.open_attach(record.id, record.processes, own_wishes(record, request.wishes))
         return streams if record.config.stdin_once else _LeavesStdinOpen(streams)
 
     async def dial(self, request: PortForwardRequest, port: int) -> Connection:
         """Unavailable where nobody listens; the message names the port."""
-        record = self._registry.pods.require(request.pod_id)
-        if record.state is not PodState.READY:
-            raise FailedPrecondition(f"pod {record.id} is {record.state.value}, not ready")
+        record = ready_pod(self._registry, request.pod_id)
         return await self._runtime.dial(record.environment.netns_path, port)
 
 

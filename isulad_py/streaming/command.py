@@ -69,8 +69,16 @@ class CommandSession:
             raise
         except EngineError as error:
             status = failed(error)
-        await self._client.finish(status)
+        await self._finish(status)
         return status
+
+    async def _finish(self, status: Status) -> None:
+        """One that reads nothing any more is told for as long as it may be idle."""
+        try:
+            async with asyncio.timeout(self._limits.idle_seconds):
+                await self._client.finish(status)
+        except TimeoutError as error:
+            raise ClientGone("the client does not read how its session ended") from error
 
     async def _serve(self, streams: Streams) -> int:
         """The exit code, after the last byte of output."""

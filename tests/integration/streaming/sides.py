@@ -21,6 +21,10 @@ class Side(Protocol):
 
     async def end_input(self) -> None: ...
 
+    def stop_reading(self) -> None:
+        """The connection fills up."""
+        ...
+
     async def read_until(self, channel: int, text: bytes) -> None: ...
 
     async def read_all(self) -> dict[int, bytes]:
@@ -42,6 +46,9 @@ class _SpdySide:
 
     async def end_input(self) -> None:
         await self._streams[STDIN].close()
+
+    def stop_reading(self) -> None:
+        self._client.may_read.clear()
 
     async def read_until(self, channel: int, text: bytes) -> None:
         assert text in await self._streams[channel].read_until(text)
@@ -72,6 +79,9 @@ class _ChannelSide:
 
     async def end_input(self) -> None:
         await self._client.close_channel(STDIN)
+
+    def stop_reading(self) -> None:
+        """It reads only when it is told to."""
 
     async def read_until(self, channel: int, text: bytes) -> None:
         await self._client.read_until(channel, text)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import io
 import os
 import tarfile
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,22 +170,10 @@ async def test_attached_to_a_terminal(node: Node, transport: Transport) -> None:
     assert node.wait_exit(container).exit_code == 2
 
 
-async def test_output_that_no_client_reads_does_not_block_the_container(node: Node, transport: Transport) -> None:
-    script = "read x; dd if=/dev/zero bs=65536 count=800 2>/dev/null; echo reached >&2; read x"
+async def test_a_client_that_reads_nothing_does_not_hold_the_container(node: Node, transport: Transport) -> None:
+    script = "read x; dd if=/dev/zero bs=65536 count=800 2>/dev/null; exit 6"
     container = node.run_container(node.run_pod(), "sh", "-c", script, stdin=True)
-    async with contextlib.AsyncExitStack() as stack:
-        url = attach_url(node, container, stdin=True, stdout=True)
-        side = await stack.enter_async_context(transport(url, STDIN, STDOUT))
+    async with transport(attach_url(node, container, stdin=True, stdout=True), STDIN, STDOUT) as side:
+        side.stop_reading()
         await side.send(STDIN, b"\n")
-        log = node.status(container).log_path
-        # The client's own side reads what fits into its buffers at most: nothing asks for more.
-        async with asyncio.timeout(60):
-            while not await asyncio.to_thread(_ends_with_reached, log):
-                await asyncio.sleep(0.1)
-
-
-def _ends_with_reached(path: str) -> bool:
-    with Path(path).open("rb") as log:
-        log.seek(0, os.SEEK_END)
-        log.seek(max(0, log.tell() - 200))
-        return b"reached" in log.read()
+        assert (await asyncio.to_thread(node.wait_exit, container)).exit_code == 6

@@ -24,6 +24,7 @@ class Client:
         self.stderr = Pipe(1_000_000) if wishes.stderr else None
         self.sizes: asyncio.Queue[tuple[int, int] | Exception | None] = asyncio.Queue()
         self.told: Status | None = None
+        self.reads = True
 
     async def next_size(self) -> tuple[int, int] | None:
         size = await self.sizes.get()
@@ -32,6 +33,8 @@ class Client:
         return size
 
     async def finish(self, status: Status) -> None:
+        if not self.reads:
+            await asyncio.get_running_loop().create_future()
         self.told = status
 
 
@@ -42,7 +45,7 @@ class Session:
         self.interruption: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._session = CommandSession(
             self.client,
-            limits=StreamLimits(quiet_seconds=0.02),
+            limits=StreamLimits(quiet_seconds=0.02, idle_seconds=0.5),
             interrupted=self._interrupted,
             attached=attached,
         )
@@ -98,6 +101,16 @@ async def test_a_client_that_goes_is_told_nothing() -> None:
         await running
     assert session.client.told is None
     assert session.streams.process.killed
+
+
+async def test_a_client_that_does_not_read_the_end_is_given_up() -> None:
+    session = Session(cat)
+    session.client.reads = False
+    running = session.run()
+    assert session.client.stdin
+    await session.client.stdin.close()
+    with pytest.raises(ClientGone, match="does not read"):
+        await running
 
 
 @pytest.mark.parametrize("error", [DeadlineExceeded("idle"), HostFailure("broken")])

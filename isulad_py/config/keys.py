@@ -128,7 +128,7 @@ KEYS: Final[tuple[Key, ...]] = (
         reloads=True,
     ),
     Key("insecure-skip-verify-enforce", _B, "verify no registry's certificate", reloads=True),
-    Key("certs-dir", _T, "certificates by registry host: HOST/*.crt, *.cert, *.key"),
+    Key("certs-dir", _T, "by registry host: HOST/hosts.toml, and *.crt, *.cert, *.key"),
     Key("signature-policy", _T, "containers-policy.json: accept and reject images by name", reloads=True),
     Key("use-decrypted-key", _B, "client keys in certs-dir are not encrypted", _NONE),
     Key("image-layer-check", _B, "verify layers when they are used", _NONE),

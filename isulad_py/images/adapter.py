@@ -16,6 +16,7 @@ from isulad_py.host.tasks import TaskOwner
 from isulad_py.images.auth import Authenticator
 from isulad_py.images.credentials import ANONYMOUS, Login, login_of, parse_auth_file, serves
 from isulad_py.images.flights import Flights
+from isulad_py.images.hosts_file import HOSTS_LIMIT, parse_hosts
 from isulad_py.images.http import HttpClient
 from isulad_py.images.manifest import (
     CONFIG_LIMIT,
@@ -94,6 +95,21 @@ class RegistryImages:
         say(PullProgress(step="done"))
         return record
 
+    async def _endpoints(self, host: str) -> tuple[Endpoint, ...]:
+        """The configuration's mirrors, then what the host's own hosts.toml says, read anew for each pull."""
+        endpoints = endpoints_for(host, self._options)
+        folder = f"{self._options.certs_dir}/{host}"
+        if not self._options.certs_dir:
+            return endpoints
+        try:
+            body = await blocking.run(files.read_limited, f"{folder}/hosts.toml", HOSTS_LIMIT)
+        except NotFound:
+            return endpoints
+        except EngineError as error:
+            raise FailedPrecondition(str(error)) from error
+        mirrors = tuple(endpoint for endpoint in endpoints if endpoint.mirror)
+        return (*mirrors, *parse_hosts(body, folder=folder, host=host, upstream=endpoints[-1].host))
+
     async def _admit(self, repository: Repository, digest: Digest) -> None:
         """Whether the signature policy lets this image in, before any of its layers comes: the seam for every policy.
         A policy that cannot be read lets nothing in."""
@@ -124,7 +140,7 @@ class RegistryImages:
 
         return Repository(
             reference,
-            endpoints_for(reference.host, self._options),
+            await self._endpoints(reference.host),
             http=self._http,
             auth=self._auth,
             login_for=login_for,

@@ -94,15 +94,17 @@ class Authenticator:
         query = {"scope": challenge.parameters.get("scope") or scope.text}
         if service := challenge.parameters.get("service"):
             query["service"] = service
+        own = URL(realm).origin() == URL(scope.endpoint.base).origin()
+        tls = scope.endpoint.tls if own else None
         if login.identity_token:
             form = {**query, "grant_type": "refresh_token", "client_id": CLIENT_ID}
             form["refresh_token"] = login.identity_token
-            request = Request(method="POST", url=realm, form=form, verify=scope.endpoint.verify)
+            request = Request(method="POST", url=realm, form=form, verify=scope.endpoint.verify, tls=tls)
         else:
             if login.username:
                 query["account"] = login.username
             url = str(URL(realm).update_query(query))
-            request = Request(url=url, authorization=login.basic, verify=scope.endpoint.verify)
+            request = Request(url=url, authorization=login.basic, verify=scope.endpoint.verify, tls=tls)
         async with self._http.send(request) as response:
             body = await read_body(response, TOKEN_LIMIT, self._http.options)
             _check_status(response.status, urlsplit(realm).netloc, login)
@@ -124,6 +126,7 @@ def _check_realm(realm: str, endpoint: Endpoint) -> None:
     """A registry that we know by its certificate cannot make us tell secrets without one."""
     try:
         parts = urlsplit(realm)
+        URL(realm)
     except ValueError as error:
         raise Unavailable(f"token service: {realm[:200]!r} is no address") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:

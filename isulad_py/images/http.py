@@ -16,7 +16,7 @@ from msgspec import Struct
 from yarl import URL
 
 from isulad_py.host import blocking
-from isulad_py.images.options import RegistryOptions, hostname, is_insecure, proxy_for
+from isulad_py.images.options import RegistryOptions, TlsFiles, hostname, is_insecure, proxy_for
 from isulad_py.images.tls import TlsContexts
 from isulad_py.model.errors import DataLoss, ResourceExhausted, Unavailable
 from isulad_py.ports.clock import Clock
@@ -49,6 +49,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Sent to the URL's own host only, wherever a redirect leads."""
     form: Mapping[str, str] | None = None
     verify: bool = True
+    tls: TlsFiles | None = None
+    """For the URL's own host, as `authorization`."""
     tries: int = 0
     """While the other end is busy; 0 for as many as the options say."""
 
@@ -134,7 +136,8 @@ class HttpClient:
 
     async def _once(self, request: Request, url: URL, authorization: str, *, verify: bool) -> aiohttp.ClientResponse:
         headers = {**request.headers, "Authorization": authorization} if authorization else request.headers
-        context = await self._context(_host_of(url), verify=verify) if url.scheme == "https" else True
+        named = request.tls if url.origin() == URL(request.url).origin() else None
+        context = await self._context(_host_of(url), named, verify=verify) if url.scheme == "https" else True
         with translated(self.options):
             return await self._session.request(
                 request.method,
@@ -146,11 +149,16 @@ class HttpClient:
                 proxy=proxy_for(str(url), self.options),
             )
 
-    async def _context(self, host: str, *, verify: bool) -> ssl.SSLContext:
+    async def _context(self, host: str, named: TlsFiles | None, *, verify: bool) -> ssl.SSLContext:
         ca_file = self.options.ca_files.get(host) or self.options.ca_files.get(hostname(host), "")
         async with self._tls_lock:
             return await blocking.run(
-                self._tls.context_for, host, verify=verify, certs_dir=self.options.certs_dir, ca_file=ca_file
+                self._tls.context_for,
+                host,
+                verify=verify,
+                certs_dir=self.options.certs_dir,
+                ca_file=ca_file,
+                named=named,
             )
 
 

@@ -52,6 +52,14 @@ class RegistryOptions(Struct, frozen=True, kw_only=True):
     limits: UnpackLimits = UnpackLimits()
 
 
+class TlsFiles(Struct, frozen=True, kw_only=True):
+    """Of one endpoint, beside those of `certs_dir`."""
+
+    authorities: tuple[str, ...] = ()
+    clients: tuple[tuple[str, str], ...] = ()
+    """Certificate and key; an empty key is in the certificate's file."""
+
+
 class Endpoint(Struct, frozen=True, kw_only=True):
     """One place to ask."""
 
@@ -64,6 +72,11 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     mirror: bool = False
     instead_of_tls: bool = False
     """Plain HTTP, asked only where the endpoint before it turned out not to speak TLS."""
+
+    pulls: bool = True
+    resolves: bool = True
+    """It may be asked what a tag stands for."""
+    tls: TlsFiles = TlsFiles()
 
     @property
     def plain(self) -> bool:

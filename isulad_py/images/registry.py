@@ -90,7 +90,7 @@ class Repository:
             async with self.open(endpoint, path, method="HEAD", headers=_JSON_HEADERS) as response:
                 return _told_digest(response)
 
-        return await self.each("resolve", ask)
+        return await self.each("resolve", ask, by_tag=not self.reference.digest)
 
     async def manifest(self, selector: str) -> Document:
         """By tag or digest. Raises DataLoss where the registry sends another document than it says or was asked for."""
@@ -107,7 +107,7 @@ class Repository:
                 raise DataLoss(f"manifest {wanted} came with digest {digest}")
             return Document(body=body, media_type=media_type, digest=digest)
 
-        return await self.each("resolve", ask)
+        return await self.each("resolve", ask, by_tag=":" not in selector)
 
     async def blob(self, descriptor: Descriptor, limit: int, step: str) -> bytes:
         """A small blob, whole and verified."""
@@ -125,11 +125,12 @@ class Repository:
 
         return await self.each(step, ask)
 
-    async def each(self, step: str, ask: Callable[[Endpoint], Awaitable[T]]) -> T:
-        """The first endpoint's answer that is none of our errors; that endpoint goes first from now on."""
+    async def each(self, step: str, ask: Callable[[Endpoint], Awaitable[T]], *, by_tag: bool = False) -> T:
+        """The first endpoint's answer that is none of our errors; that endpoint goes first from now on. `by_tag`: of
+        those that may say what a tag stands for."""
         failures: list[EngineError] = []
         for endpoint in tuple(self._endpoints):
-            if self._skips(endpoint, failures):
+            if self._skips(endpoint, failures) or (by_tag and not endpoint.resolves):
                 continue
             try:
                 answer = await ask(endpoint)
@@ -189,6 +190,7 @@ class Repository:
                 headers=headers or {},
                 authorization=authorization,
                 verify=endpoint.verify,
+                tls=endpoint.tls,
                 tries=min(MIRROR_TRIES, self._http.options.tries) if endpoint.mirror else 0,
             )
             async with self._http.send(request) as response:

@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 from typing import Final
 
+from isulad_py.images.options import TlsFiles
 from isulad_py.model.errors import FailedPrecondition
 
 _CACHED: Final = 8
@@ -18,18 +19,30 @@ class TlsContexts:
     def __init__(self) -> None:
         self._contexts: dict[tuple[object, ...], ssl.SSLContext] = {}
 
-    def context_for(self, host: str, *, verify: bool, certs_dir: str, ca_file: str) -> ssl.SSLContext:
+    def context_for(
+        self, host: str, *, verify: bool, certs_dir: str, ca_file: str, named: TlsFiles | None = None
+    ) -> ssl.SSLContext:
         """Raises FailedPrecondition for files of the host that cannot be used, naming them."""
         folder = _folder(certs_dir, host)
         paths = sorted(path for path in folder.glob("*") if path.suffix in {".crt", ".cert", ".key"}) if folder else []
         if ca_file:
             paths.append(Path(ca_file))
+        named = named or TlsFiles()
+        watched = [
+            *paths,
+            *map(Path, named.authorities),
+            *(Path(part) for pair in named.clients for part in pair if part),
+        ]
         try:
-            key = (verify, ca_file, *((str(path), path.stat().st_mtime_ns) for path in paths))
+            key = (verify, ca_file, named, *((str(path), path.stat().st_mtime_ns) for path in watched))
             context = self._contexts.get(key)
             if context is None:
                 context = _make(paths, ca_file, verify=verify)
-        except (OSError, ssl.SSLError) as error:
+                for authority in named.authorities:
+                    context.load_verify_locations(cafile=authority)
+                for certificate, client_key in named.clients:
+                    context.load_cert_chain(certificate, client_key or None)
+        except (OSError, ValueError) as error:
             raise FailedPrecondition(f"certificates for {host}: {error}") from error
         while len(self._contexts) >= _CACHED:
             del self._contexts[next(iter(self._contexts))]

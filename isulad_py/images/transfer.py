@@ -202,3 +202,5 @@ class _Gauge:
 async def _settle(worker: asyncio.Future[TreeFacts]) -> None:
     """Until the thread has let go of the directory, whatever it says."""
     await asyncio.wait({worker})
+    if not worker.cancelled():
+        worker.exception()  # seen: a cancelled pull has nobody else to look, and asyncio would complain

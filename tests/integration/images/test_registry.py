@@ -17,7 +17,7 @@ from isulad_py.host import mounts
 from isulad_py.host.clock import SystemClock
 from isulad_py.images.adapter import RegistryImages
 from isulad_py.images.options import RegistryOptions
-from isulad_py.model.errors import NotFound, Unauthenticated
+from isulad_py.model.errors import NotFound, Unauthenticated, Unavailable
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.image import Credentials, ImageRecord
 from isulad_py.model.reference import parse
@@ -167,6 +167,15 @@ async def test_over_tls_with_an_authority_of_its_own(node: Node, tmp_path: Path)
         folder.mkdir(parents=True)
         shutil.copy(certificates.authority, folder / "ca.crt")
         await node.pull(f"{host}/app:v1", RegistryOptions(certs_dir=str(tmp_path / "certs.d")))
+        folder = tmp_path / "hosts.d" / "other.example"
+        folder.mkdir(parents=True)
+        shutil.copy(certificates.authority, folder / "own.pem")
+        (folder / "hosts.toml").write_text(f'server = "https://{host}"\nca = "own.pem"\n')
+        options = RegistryOptions(certs_dir=str(tmp_path / "hosts.d"))
+        await node.pull("other.example/app:v1", options)
+        (folder / "hosts.toml").write_text(f'server = "https://{host}"\n')
+        with pytest.raises(Unavailable, match="not trusted"):
+            await node.pull("other.example/app:v1", options)
 
 
 async def test_what_is_not_there(node: Node, host: str) -> None:

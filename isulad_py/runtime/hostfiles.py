@@ -17,6 +17,8 @@ from isulad_py.model.errors import EngineError, InvalidInput, NotFound
 
 PROFILE_LIMIT_BYTES: Final = 4 * 1024 * 1024
 MOST_DEVICES: Final = 10_000
+MOST_ENTRIES: Final = 20_000
+"""Of a directory of devices, with all below it: `/` is no such directory, and takes minutes to walk."""
 NOT_PASSED_ON: Final = frozenset({"pts", "shm", "fd", "mqueue", "console", ".lxc", ".lxd-mounts", ".udev"})
 """Entries of /dev that every container has of its own."""
 
@@ -102,7 +104,7 @@ def _resolve_device(index: int, device: Device) -> Iterator[HostDevice]:
         return
     if not real.is_dir():
         raise InvalidInput(f"{field}: {device.host_path} is neither a device nor a directory")
-    yield from _walk(real, container_path, permissions)
+    yield from _walk(real, container_path, permissions, field=field)
 
 
 def _device(path: Path, container_path: str, permissions: str) -> HostDevice | None:
@@ -127,16 +129,19 @@ def _device(path: Path, container_path: str, permissions: str) -> HostDevice | N
 
 
 def _walk(
-    directory: Path, container_path: str, permissions: str, skip: frozenset[str] = frozenset()
+    directory: Path, container_path: str, permissions: str, *, skip: frozenset[str] = frozenset(), field: str = "/dev"
 ) -> Iterator[HostDevice]:
     """Device nodes below a directory. What vanishes meanwhile is left out; links are not followed."""
-    count = 0
+    count = entries = 0
     pending = [(directory, container_path)]
     while pending:
         here, shown = pending.pop()
         for name in sorted(_names(here)):
             if here == directory and name in skip:
                 continue
+            entries += 1
+            if entries > MOST_ENTRIES:
+                raise InvalidInput(f"{field}: {directory} has more than {MOST_ENTRIES} entries")
             path, inside = here / name, f"{shown.rstrip('/')}/{name}"
             try:
                 found = _device(path, inside, permissions)

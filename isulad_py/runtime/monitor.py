@@ -64,6 +64,14 @@ def arguments(launch: Launch, files: Files, runtime: str, runtime_args: list[str
     return args
 
 
+ENVIRONMENT: Final = {
+    # The terminal's socket is made there, and its name may have 107 bytes.
+    "TMPDIR": "/proc/self/cwd",
+    # GLib refuses an argument that has other characters than the locale's.
+    "LC_CTYPE": "C.UTF-8",
+}
+
+
 class _Report(Struct):
     pid: int
     message: str = ""
@@ -97,8 +105,7 @@ async def start(argv: list[str], *, bundle: str, place: Callable[[int], Awaitabl
         child = await process.start(
             argv,
             stdio=(subprocess.DEVNULL, subprocess.DEVNULL, words),
-            # The terminal's socket is made in TMPDIR, and its name may have 107 bytes.
-            env={"_OCI_SYNCPIPE": str(sync), "_OCI_STARTPIPE": str(start_gate), "TMPDIR": "/proc/self/cwd"},
+            env={"_OCI_SYNCPIPE": str(sync), "_OCI_STARTPIPE": str(start_gate), **ENVIRONMENT},
             cwd=bundle,
             pass_fds=(sync, start_gate),
             new_session=True,

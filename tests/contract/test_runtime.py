@@ -351,6 +351,14 @@ async def test_the_exit_of_the_unknown_is_unknown(bed: Bed) -> None:
     assert (fact.exit_code, fact.reason) == (255, "ContainerStatusUnknown")
 
 
+async def test_a_log_may_have_any_name(bed: Bed, tmp_path: Path) -> None:
+    for name in ("\u00fc \u65e5.log", "\x80"):
+        launch = bed.launch(("true",), log_path=str(tmp_path / "logs" / name))
+        processes = await bed.runtime.create(launch)
+        await bed.runtime.start(launch.id, HANDLER)
+        assert (await bed.runtime.wait_exit(launch.id, processes)).exit_code == 0
+
+
 async def test_log_and_terminal_of_a_stopped_container(bed: Bed, tmp_path: Path) -> None:
     launch = bed.launch(("true",), log_path=str(tmp_path / "logs/0.log"))
     processes = await bed.runtime.create(launch)

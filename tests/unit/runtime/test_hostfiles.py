@@ -7,6 +7,7 @@ import pytest
 
 from isulad_py.model.container import Device, Identity, ImageSpec, Mount
 from isulad_py.model.errors import InvalidInput, NotFound
+from isulad_py.runtime import hostfiles
 from isulad_py.runtime.hostfiles import HostPaths
 
 PATHS = HostPaths()
@@ -58,6 +59,17 @@ async def test_all_devices_of_the_host_but_terminals() -> None:
 )
 async def test_what_is_no_device_is_named(device: Device, field: str) -> None:
     with pytest.raises(InvalidInput, match=rf"config\.devices\[0\]\.{field}"):
+        await PATHS.resolve_devices([device])
+
+
+async def test_a_directory_that_is_too_large_for_devices_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hostfiles, "MOST_ENTRIES", 5)
+    for number in range(6):
+        (tmp_path / f"{number}").mkdir()
+    device = Device(container_path="/dev/x", host_path=str(tmp_path))
+    with pytest.raises(InvalidInput, match=r"config\.devices\[0\]\.host_path: .* more than 5 entries"):
         await PATHS.resolve_devices([device])
 
 

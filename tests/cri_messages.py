@@ -29,6 +29,26 @@ def _scalar(proto_type: str) -> st.SearchStrategy[Any]:
     return {"string": TEXT, "bytes": st.binary(max_size=8), "bool": st.booleans(), "double": st.floats()}[proto_type]
 
 
+def field_values(of: type[betterproto.Message], name: str) -> st.SearchStrategy[Any]:
+    """Values of one field of that message: empty, sensible or extreme."""
+    kind: Any = of
+    meta = kind._betterproto.meta_by_field_name[name]
+    is_list = kind._betterproto.default_gen[name] is list
+    if meta.proto_type == "map":
+        return st.dictionaries(TEXT.filter(bool), TEXT, max_size=2)
+    inner = (
+        messages(kind._betterproto.cls_by_field[name]).map(_present)
+        if meta.proto_type == "message"
+        else _scalar(meta.proto_type)
+    )
+    return st.lists(inner, max_size=2) if is_list else inner
+
+
+def _present(message: Any) -> Any:
+    message._serialized_on_wire = True
+    return message
+
+
 def messages(of: type[betterproto.Message]) -> st.SearchStrategy[Any]:
     """Messages of that kind, each field absent, empty, sensible or extreme."""
     kind: Any = of
@@ -37,21 +57,9 @@ def messages(of: type[betterproto.Message]) -> st.SearchStrategy[Any]:
     def build(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Any:
         message = kind()
         # Fields that are deprecated warn when they are given to the constructor, not when they are set.
-        for name, meta in kind._betterproto.meta_by_field_name.items():
-            if draw(st.integers(0, 2)) == 0:
-                continue
-            is_list = kind._betterproto.default_gen[name] is list
-            if meta.proto_type == "map":
-                value: Any = draw(st.dictionaries(TEXT.filter(bool), TEXT, max_size=2))
-            elif meta.proto_type == "message":
-                inner = messages(kind._betterproto.cls_by_field[name])
-                value = draw(st.lists(inner, max_size=2) if is_list else inner)
-                for part in value if is_list else [value]:
-                    part._serialized_on_wire = True
-            else:
-                scalar = _scalar(meta.proto_type)
-                value = draw(st.lists(scalar, max_size=2) if is_list else scalar)
-            setattr(message, name, value)
+        for name in kind._betterproto.meta_by_field_name:
+            if draw(st.integers(0, 2)):
+                setattr(message, name, draw(field_values(kind, name)))
         return message
 
     return build()

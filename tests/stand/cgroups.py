@@ -69,7 +69,8 @@ def cgroups_named(word: str, depth: int = 2) -> list[Path]:
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:
     try:
-        return [entry for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return []
 

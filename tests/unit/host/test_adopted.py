@@ -15,8 +15,14 @@ from isulad_py.model.errors import HostFailure
 def orphan(script: str) -> int:
     """The number of a process whose parent has left it."""
     adopted.accept_orphans()
-    shell = ["sh", "-c", f"sh -c '{script}' >/dev/null & echo $!"]
-    return int(subprocess.run(shell, stdout=subprocess.PIPE, check=True).stdout)
+    reading, writing = os.pipe()
+    # It begins when its parent is gone: a shell that still runs would reap it itself.
+    shell = ["sh", "-c", f"sh -c 'read line; {script}' <&0 >/dev/null & echo $!"]
+    try:
+        return int(subprocess.run(shell, stdin=reading, stdout=subprocess.PIPE, check=True).stdout)
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 async def test_its_exit_status_is_told_every_time() -> None:

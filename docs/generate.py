@@ -7,6 +7,7 @@ A part stands between `<!-- made: NAME -->` and `<!-- made end -->`.
 
 from __future__ import annotations
 
+import csv
 import enum
 import re
 import sys
@@ -31,7 +32,7 @@ from isulad_py.wire.cri.stream_servicer import StreamServicer
 PROJECT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
     "README.md",
-    *(f"docs/{name}.md" for name in ("architecture", "configuration", "operations", "compatibility")),
+    *(f"docs/{name}.md" for name in ("architecture", "configuration", "operations", "compatibility", "cri")),
 )
 _PART = re.compile(r"(<!-- made: (?P<name>[a-z-]+) -->\n).*?(<!-- made end -->)", re.DOTALL)
 
@@ -84,12 +85,51 @@ def rpcs() -> str:
     return "\n".join(lines)
 
 
+def cri_rows() -> list[dict[str, str]]:
+    """What becomes of each call and field of CRI, as docs/cri-fields.tsv says."""
+    with (PROJECT / "docs" / "cri-fields.tsv").open(encoding="utf-8", newline="") as table:
+        return list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def cri_calls() -> str:
+    lines = ["| call | state | tests |", "|---|---|---|"]
+    for row in cri_rows():
+        service, slash, call = row["field"].partition("/")
+        if slash:
+            lines.append(f"| {service.removesuffix('Service')} `{call}` | {_told(row)} | {_tests(row)} |")
+    return "\n".join(lines)
+
+
+def cri_fields() -> str:
+    """The message's name stands at its first field."""
+    lines = ["| message | field | state | tests |", "|---|---|---|---|"]
+    last = ""
+    for row in cri_rows():
+        message, dot, field = row["field"].partition(".")
+        if dot:
+            name = "" if message == last else f"**{message}**"
+            lines.append(f"| {name} | `{field}` | {_told(row)} | {_tests(row)} |")
+            last = message
+    return "\n".join(lines)
+
+
+def _told(row: dict[str, str]) -> str:
+    return f"{row['state']}: {row['note']}" if row["note"] else row["state"]
+
+
+def _tests(row: dict[str, str]) -> str:
+    names = [name.removeprefix("tests/").replace("::", " ") for name in row["tests"].split(",") if name]
+    return ", ".join(f"`{name}`" for name in names)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "container-lifecycle": lambda: diagram(CONTAINER_MOVES),  # type: ignore[arg-type]  # Mapping's key is invariant
     "pod-lifecycle": lambda: diagram(POD_MOVES),  # type: ignore[arg-type]
     "rooms": rooms,
     "metrics": metrics,
     "rpcs": rpcs,
+    "cri-calls": cri_calls,
+    "cri-fields": cri_fields,
     "configuration-keys": reference.keys,
     "runtime-entry": lambda: reference.fields(RuntimeEntry),
     "registry-entry": lambda: reference.fields(RegistryEntry),

@@ -17,8 +17,8 @@ def status_message(status: EngineStatus, info: dict[str, str]) -> cri.StatusResp
         ),
         info=info,
         runtime_handlers=[_handler(handler) for handler in status.handlers],
-        # Without it a kubelet refuses pods that ask for the Strict policy.
-        features=cri.RuntimeFeatures(supplemental_groups_policy=True),
+        # Without the first a kubelet refuses pods that ask for the Strict policy.
+        features=cri.RuntimeFeatures(supplemental_groups_policy=True, mount_options=True),
     )
 
 

@@ -19,5 +19,5 @@ def test_both_conditions_and_the_features_of_every_handler(codec: str) -> None:
     ]
     assert [handler.name for handler in found.runtime_handlers] == ["", "crun"]
     assert found.runtime_handlers[1].features.user_namespaces
-    assert found.features.supplemental_groups_policy
+    assert found.features == cri.RuntimeFeatures(supplemental_groups_policy=True, mount_options=True)
     assert found.info == {"a": "{}"}

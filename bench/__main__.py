@@ -21,9 +21,10 @@ from pathlib import Path
 
 from bench.clock import Limit, Samples
 from bench.engine import Engine, EnginePod, PodOptions
-from bench.fetch import fetch_and_unpack, unpack
+from bench.fetch import unpack
 from bench.floors import FloorPlace
 from bench.phases import Amounts, Bench
+from bench.pulls import PullPlace
 from bench.report import as_json, as_text, targets
 from bench.streams import measure_streams
 from tests import images
@@ -54,7 +55,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--parallel", type=int, default=50, help="pods at once")
     parser.add_argument("--concurrency", type=int, default=10)
     parser.add_argument("--containers", type=int, default=100, help="containers in the longest list")
-    parser.add_argument("--pulls", type=int, default=3)
+    parser.add_argument("--pulls", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=170, help="what does not fit into this time is left out")
     parser.add_argument("--json", type=Path, default=Path("build/bench.json"), help="default: %(default)s")
     return parser.parse_args(arguments)
@@ -107,8 +108,7 @@ def measure(options: argparse.Namespace, mark: Mark, stack: ExitStack) -> tuple[
         pulls=options.pulls,
     )
     bench = Bench(engines, pods, place, amounts, Limit(options.seconds - (time.monotonic() - options.began)))
-    pull_floor = partial(fetch_and_unpack, host, "bench/pull", layers, disk / "fetched")
-    run_phases(bench, options.phases.split(","), pull_floor, run)
+    run_phases(bench, options.phases.split(","), PullPlace(host, "bench/pull", "latest", layers, disk), run)
     about: dict[str, object] = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}",
@@ -176,13 +176,13 @@ def finish(mark: Mark, before: Counts) -> int:
     return 0 if clean else 1
 
 
-def run_phases(bench: Bench, wanted: list[str], pull_floor: partial[None], folder: Path) -> None:
+def run_phases(bench: Bench, wanted: list[str], pulls: PullPlace, folder: Path) -> None:
     """`folder` is in memory."""
     steps: dict[str, Callable[[], None]] = {
         "serial": bench.serial,
         "memory": bench.memory_of_few,
         "parallel": bench.parallel,
-        "pull": partial(bench.pull, pull_floor),
+        "pull": partial(bench.pull, pulls),
         "streams": partial(measure_streams, bench, folder),
     }
     bench.begin()

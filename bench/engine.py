@@ -7,7 +7,7 @@ import json
 import re
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,8 +108,13 @@ class LoopLag:
     """Of all looks at the loop since the daemon started."""
 
     looks: float
-    late: float
-    """Looks that found it more than 50 ms late."""
+    within: Mapping[float, float]
+    """Looks that found it at most so many seconds late, by the limits that the daemon counts by."""
+
+    def late(self, seconds: float) -> float:
+        """Looks that found it later than that."""
+        limit = max((limit for limit in self.within if limit <= seconds), default=None)
+        return self.looks - (self.within[limit] if limit is not None else 0)
 
     @staticmethod
     def parse(text: str) -> LoopLag | None:
@@ -120,9 +125,7 @@ class LoopLag:
         }
         if not buckets:
             return None
-        looks = buckets[float("inf")]
-        within = max((limit for limit in buckets if limit <= 0.05), default=None)
-        return LoopLag(looks, looks - (buckets[within] if within else 0))
+        return LoopLag(buckets.pop(float("inf")), buckets)
 
 
 def describe(error: BaseException) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,13 +12,9 @@ from tests.images import ImageLayer
 
 
 def fetch_and_unpack(host: str, repository: str, layers: list[ImageLayer], folder: Path) -> None:
-    """Leaves nothing: the folder is made and removed (the removal is part of what a caller times)."""
-    folder.mkdir()
-    try:
-        with ThreadPoolExecutor(len(layers)) as threads:
-            list(threads.map(lambda layer: _fetch_one(host, repository, layer.digest, folder), layers))
-    finally:
-        shutil.rmtree(folder)
+    """Into the empty folder, a tree for each layer."""
+    with ThreadPoolExecutor(len(layers)) as threads:
+        list(threads.map(lambda layer: _fetch_one(host, repository, layer.digest, folder), layers))
 
 
 def _fetch_one(host: str, repository: str, digest: str, folder: Path) -> None:

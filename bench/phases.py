@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,9 +14,12 @@ from bench.clock import Limit, Samples, machine_busy_ms
 from bench.engine import CALL_SECONDS, Engine, EnginePod, PodOptions
 from bench.floors import FloorPlace, FloorPod
 from bench.memory import Memory, measure
+from bench.pulls import TOOLS, PullPlace, has_tools, pull_by_engine, pull_floor, pull_with_tools
 from tests.stand.ending import uninterrupted
 
 FLOOR = "floor"
+POD_LAG_MS, PULL_LAG_MS = 50, 20
+"""A loop that is later than that under pods, or in a pull, blocks."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Amounts:
     """Where memory is looked at between none and all."""
     listed: int = 100
     list_calls: int = 30
-    pulls: int = 3
+    pulls: int = 5
     stream_rounds: int = 5
     first_bytes: int = 10
     stream_bytes: int = 128 * 1024 * 1024
@@ -54,6 +57,8 @@ class Results:
     rates: dict[str, Samples] = field(default_factory=dict)
     """Of streams, in megabytes (10^6) a second."""
     lag: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Of the loop, under pods."""
+    pull_lag: dict[str, dict[str, float]] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
 
 
@@ -71,17 +76,21 @@ class Bench:
         for engine in self.engines:
             self.results.memory[engine.name] = {"0 pods": measure(engine.pid, [])}
 
+    def loop_watched(self, *engines: Engine) -> AbstractContextManager[None]:
+        return self._watched(self.results.lag, POD_LAG_MS, engines)
+
     @contextmanager
-    def loop_watched(self, *engines: Engine) -> Iterator[None]:
+    def _watched(self, found: dict[str, dict[str, float]], limit_ms: int, engines: Sequence[Engine]) -> Iterator[None]:
         """Adds up how late the loops were under their own load; what other engines do meanwhile is not their doing."""
         before = {engine.name: engine.loop_lag() for engine in engines}
         yield
         for engine in engines:
             first, last = before[engine.name], engine.loop_lag()
             if first and last:
-                sums = self.results.lag.setdefault(engine.name, {"looks": 0.0, "over_50_ms": 0.0})
+                over = f"over_{limit_ms}_ms"
+                sums = found.setdefault(engine.name, {"looks": 0.0, over: 0.0})
                 sums["looks"] += last.looks - first.looks
-                sums["over_50_ms"] += last.late - first.late
+                sums[over] += last.late(limit_ms / 1000) - first.late(limit_ms / 1000)
 
     def serial(self) -> None:
         """One pod at a time: floor, engine, engine, floor, …; in each round another one begins."""
@@ -211,21 +220,24 @@ class Bench:
                     break
         return samples
 
-    def pull(self, floor: Callable[[], None]) -> None:
-        for name in (FLOOR, *(engine.name for engine in self.engines)):
-            self.results.pulls[name] = Samples()
-        for turn in range(self.amounts.pulls):
-            if not self.time_for(f"pulls from {turn}", 5 * len(self.engines)):
+    def pull(self, place: PullPlace) -> None:
+        """Floor, tools and engines in turns; the first turn warms up caches and connections and does not count."""
+        steps: dict[str, Callable[[Samples], None]] = {FLOOR: partial(pull_floor, place)}
+        if has_tools():
+            steps[TOOLS] = partial(pull_with_tools, place)
+        engines = {engine.name: engine for engine in self.engines}
+        steps |= {name: partial(pull_by_engine, engine) for name, engine in engines.items()}
+        found = self.results.pulls
+        for turn in range(self.amounts.pulls + 1):
+            if not self.time_for(f"pulls from {turn}", 5 * len(steps)):
                 return
-            with self.results.pulls[FLOOR].timed("fetch, unpack"):
-                floor()
-            for engine in self.engines:
-                samples = self.results.pulls[engine.name]
-                with engine.noted("pull"), self.loop_watched(engine):
-                    with samples.timed("PullImage"):
-                        engine.pull(engine.pull_image)
-                    with samples.timed("RemoveImage"):
-                        engine.remove_image(engine.pull_image)
+            for name, step in steps.items():
+                noted = found.setdefault(name, Samples()) if turn else Samples()
+                if name not in engines:
+                    step(noted)
+                    continue
+                with engines[name].noted("pull"), self._watched(self.results.pull_lag, PULL_LAG_MS, [engines[name]]):
+                    step(noted)
 
     def _all_at_once(self, engine: Engine, calls: Sequence[Callable[[], None]]) -> None:
         def attempt(call: Callable[[], None]) -> None:

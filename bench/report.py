@@ -8,6 +8,8 @@ from typing import Any
 from bench.clock import Samples
 from bench.engine import Engine
 from bench.phases import FLOOR, Results
+from bench.pull_report import pull_rows, pull_targets
+from bench.pulls import EXTRA
 from bench.stream_report import stream_rows, stream_targets
 from bench.tables import Target, ms, pair, ratio, table, times
 
@@ -70,6 +72,7 @@ def targets(results: Results, engine: Engine) -> list[Target]:
             f"{lag['over_50_ms']:.0f} of {lag['looks']:.0f} looks" if lag else "not measured",
             lag["over_50_ms"] == 0 if lag else None,
         ),
+        *pull_targets(results, engine.name),
         *stream_targets(results, engine.name),
     ]
 
@@ -96,14 +99,16 @@ def as_json(results: Results, engines: Sequence[Engine], about: dict[str, Any]) 
                 name: {str(count): samples.by_step for count, samples in by_count.items()}
                 for name, by_count in results.lists.items()
             },
-            "pulls": {name: samples.by_step for name, samples in results.pulls.items()},
+            "pulls": {name: _without(samples.by_step, EXTRA) for name, samples in results.pulls.items()},
             "first_bytes": {name: samples.by_step for name, samples in results.first_bytes.items()},
         },
         "megabytes_per_second": {name: rates.by_step for name, rates in results.rates.items()},
         "memory_bytes": {
             name: {when: found.as_json() for when, found in by_time.items()} for name, by_time in results.memory.items()
         },
+        "pull_extra_mib": {name: samples.by_step.get(EXTRA, []) for name, samples in results.pulls.items()},
         "loop_lag": results.lag,
+        "loop_lag_in_pulls": results.pull_lag,
         "ratios": {
             engine.name: {
                 call: ratio(results.serial[engine.name].median(call), floor_of(call, results.serial.get(FLOOR)))
@@ -118,13 +123,17 @@ def as_json(results: Results, engines: Sequence[Engine], about: dict[str, Any]) 
     }
 
 
+def _without(by_step: dict[str, list[float]], step: str) -> dict[str, list[float]]:
+    return {name: values for name, values in by_step.items() if name != step}
+
+
 def as_text(results: Results, engines: Sequence[Engine]) -> str:
     blocks = [
         _floors(results),
         _serial(results, engines),
         _parallel(results, engines),
         _lists(results, engines),
-        _pulls(results, engines),
+        pull_rows(results, [engine.name for engine in engines]),
         stream_rows(results, [engine.name for engine in engines]),
         _memory(results, engines),
         *(_verdicts(results, engine) for engine in engines),
@@ -192,23 +201,6 @@ def _lists(results: Results, engines: Sequence[Engine]) -> str:
     counts = sorted({count for by_count in results.lists.values() for count in by_count})
     title = f"Lists with {' / '.join(map(str, counts))} containers; median, ms"
     return table(title, ["", *(engine.name for engine in engines)], rows) if counts else ""
-
-
-def _pulls(results: Results, engines: Sequence[Engine]) -> str:
-    floor = results.pulls.get(FLOOR)
-    if floor is None or not floor.by_step:
-        return ""
-    value = floor.median("fetch, unpack")
-    rows = []
-    for call in ("PullImage", "RemoveImage"):
-        row = [call, ms(value) if call == "PullImage" else "-"]
-        for engine in engines:
-            samples = results.pulls.get(engine.name)
-            found = samples.median(call) if samples else None
-            row += [pair(samples, call), times(ratio(found, value)) if call == "PullImage" else ""]
-        rows.append(row)
-    return table("Pull of an image of five layers; floor: fetch, verify, tar, all at once; median (p90), ms",
-                  ["", FLOOR, *_with_ratios(engines)], rows)  # fmt: skip
 
 
 def _memory(results: Results, engines: Sequence[Engine]) -> str:

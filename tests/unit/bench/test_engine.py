@@ -9,9 +9,11 @@ from isulad_py.telemetry.metrics import Metrics
 
 def test_reads_what_the_daemon_writes() -> None:
     metrics = Metrics(version="1")
-    for seconds in (0.001, 0.049, 0.051, 0.2):
+    for seconds in (0.001, 0.019, 0.021, 0.051, 0.2):
         metrics.loop_lag(seconds)
-    assert LoopLag.parse(metrics.render().decode()) == LoopLag(looks=4, late=2)
+    found = LoopLag.parse(metrics.render().decode())
+    assert found is not None
+    assert (found.looks, found.late(0.02), found.late(0.05), found.late(0.0001)) == (5, 3, 2, 5)
 
 
 def test_metrics_of_another_engine_tell_no_lag() -> None:

@@ -8,6 +8,7 @@ from bench.clock import Samples
 from bench.engine import Engine
 from bench.memory import Memory
 from bench.phases import FLOOR, Results
+from bench.pulls import EXTRA
 from bench.report import MIB, as_json, as_text, floor_of, targets
 from bench.stream_report import RAW
 
@@ -39,8 +40,9 @@ def full() -> Results:
     results.walls = {FLOOR: {"all up, wall": 500}, "x": {"all up, wall": 900}}
     results.lists = {"x": {1: samples(Version=1, ListContainers=1), 100: samples(Version=1, ListContainers=2)}}
     results.memory = {"x": {"0 pods": Memory(50 * MIB, 0, 0), "50 pods": Memory(70 * MIB, 20 * MIB, 50)}}
-    results.pulls = {FLOOR: Samples(), "x": samples(PullImage=500)}
-    results.pulls[FLOOR].add("fetch, unpack", 400)
+    results.pulls = {FLOOR: samples(pull=400, CPU=600), "x": samples(pull=500, CPU=700)}
+    results.pulls["x"].add(EXTRA, 30)
+    results.pull_lag = {"x": {"looks": 20.0, "over_20_ms": 0.0}}
     results.lag = {"x": {"looks": 100.0, "over_50_ms": 0.0}}
     results.rates = {FLOOR: Samples(), "x": Samples()}
     for step, raw in RAW.items():
@@ -64,7 +66,7 @@ def test_a_floor_with_a_part_missing_is_unknown() -> None:
 
 
 def test_all_targets_met() -> None:
-    assert [target.met for target in targets(full(), ENGINE)] == [True] * 9
+    assert [target.met for target in targets(full(), ENGINE)] == [True] * 12
 
 
 def test_each_target_is_missed_by_its_own_figure() -> None:
@@ -74,10 +76,13 @@ def test_each_target_is_missed_by_its_own_figure() -> None:
     results.lists["x"][100].by_step["ListContainers"] = [3.1]
     results.memory["x"] = {"0 pods": Memory(61 * MIB, 0, 0), "50 pods": Memory(80 * MIB, 0, 0)}
     results.lag["x"]["over_50_ms"] = 1.0
+    results.pulls["x"].by_step["pull"] = [561]
+    results.pulls["x"].by_step[EXTRA] = [10, 41]
+    results.pull_lag["x"]["over_20_ms"] = 1.0
     results.rates["x"].by_step["exec in, WebSocket"] = [299]
     results.first_bytes["x"].by_step["first byte, SPDY"] = [30.1]
     failing = cast("Engine", SimpleNamespace(name="x", errors=["pod: refused"]))
-    assert [target.met for target in targets(results, failing)] == [False] * 9
+    assert [target.met for target in targets(results, failing)] == [False] * 12
 
 
 def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
@@ -97,6 +102,9 @@ def test_nothing_measured_prints_no_empty_tables() -> None:
 
 def test_streams_are_judged_by_the_worst_once_all_were_measured() -> None:
     results = full()
+    results.pulls["x"].by_step["pull"] = [561]
+    results.pulls["x"].by_step[EXTRA] = [10, 41]
+    results.pull_lag["x"]["over_20_ms"] = 1.0
     results.rates["x"].by_step["exec in, WebSocket"] = [299]
     by_name = {target.what: target for target in targets(results, ENGINE)}
     assert by_name["streams at least 1/3 of their raw rates"].found == "0.33 x (exec in, WebSocket)"

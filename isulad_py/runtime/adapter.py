@@ -76,7 +76,11 @@ class OciRuntime:
         self._layout = Layout(options.state)
         self._bundles = Bundles(self._layout)
         self._programs = Programs(
-            handlers=handlers, monitor=options.monitor, layout=self._layout, command_seconds=options.command_seconds
+            handlers=handlers,
+            monitor=options.monitor,
+            layout=self._layout,
+            command_seconds=options.command_seconds,
+            side_tree=facts.cgroup_mounts.get(members.UNIFIED, "") if facts.cgroup_version == 1 else "",
         )
         self._endings = Endings(
             programs=self._programs,
@@ -118,12 +122,12 @@ class OciRuntime:
             monitor_pid_file=self._layout.monitor_pid_file(launch.id),
             log=self._bundles.log_argument(launch),
         )
-        runtime = self._programs.path(launch.handler)
-        args = monitor.arguments(launch, files, runtime, self._programs.global_args(launch.handler))
-        argv = [self._programs.monitor_path(), *args]
         groups = self._monitor_groups(launch)
-        self._moves.warm()
-        pid = await monitor.start(argv, bundle=bundle, place=partial(self._place, launch, groups))
+        async with self._programs.begun(launch.handler, folder=bundle) as program:
+            args = monitor.arguments(launch, files, [*program, *self._programs.global_args(launch.handler)])
+            argv = [self._programs.monitor_path(), *args]
+            self._moves.warm()
+            pid = await monitor.start(argv, bundle=bundle, place=partial(self._place, launch, groups))
         own = tuple(groups) if self._facts.cgroup_version == 2 else ()
         seen = Launched(
             handler=launch.handler,
@@ -146,7 +150,7 @@ class OciRuntime:
         )
         if not (processes.pid_started and processes.monitor_started):
             raise HostFailure("create: the container's first process, or its monitor, ended at once")
-        cgroups = members.read_membership(pid, self._facts.cgroup_mounts)
+        cgroups = members.in_side_tree(pid, self._facts.cgroup_mounts)
         self._bundles.write_record(container_id, structs.replace(seen, processes=processes, cgroups=cgroups))
         return processes
 

@@ -82,7 +82,7 @@ class Running:
         self._command = self._adopt()
         if self._command is None:
             raise HostFailure(f"exec {self._name}: the runtime left without naming a process")
-        if self._group is not None and not self._group.argument:
+        if self._group is not None and not (self._group.argument or self._group.door):
             await blocking.run(self._group.take_in, self._command.pid)
         return True
 
@@ -172,7 +172,6 @@ class Commands:
             with translated("prepare exec"):
                 process_fd = _memory_file(stack, order.process)
                 log_fd = _memory_file(stack, b"")
-            path = self._programs.path(order.handler)
             global_args = self._programs.global_args(order.handler, _opened(log_fd))
             try:
                 group = await to_the_end(blocking.run(place.make), name="prepare an exec")
@@ -180,17 +179,22 @@ class Commands:
                 words = runc.exec_args(order.id, process=_opened(process_fd), pid_file=place.pid_file, options=options)
                 running = Running(name=name_of(order.process), log_fd=log_fd, pid_file=place.pid_file, group=group)
                 self._moves.warm()
-                runtime = await process.start(
-                    (path, *global_args, *words), stdio=stdio.fds, pass_fds=(process_fd, log_fd, *stdio.pass_fds)
-                )
-                stdio.release()
-                try:
-                    if not await running.begun(runtime):
-                        raise running.failure(runtime.returncode or 0, await stdio.words())
-                    yield running
-                finally:
-                    if not running.ended:
-                        await to_the_end(self._end(running, runtime), name="end an exec")
+                async with contextlib.AsyncExitStack() as start:
+                    program = await start.enter_async_context(self._programs.begun(order.handler))
+                    runtime = await process.start(
+                        (*_through(group), *program, *global_args, *words),
+                        stdio=stdio.fds,
+                        pass_fds=(process_fd, log_fd, *stdio.pass_fds),
+                    )
+                    stdio.release()
+                    try:
+                        if not await running.begun(runtime):
+                            raise running.failure(runtime.returncode or 0, await stdio.words())
+                        await start.aclose()
+                        yield running
+                    finally:
+                        if not running.ended:
+                            await to_the_end(self._end(running, runtime), name="end an exec")
             finally:
                 await to_the_end(blocking.run(place.clear), name="clear an exec")
         self._strays.sweep()
@@ -202,6 +206,13 @@ class Commands:
     def _reap_unnamed(self) -> None:
         """What a runtime that failed has left: a command's number is in the file before the command is ours."""
         adopted.reap_foreign({read_number(path) for path in self._pid_files})
+
+
+def _through(group: members.ExecGroup | None) -> tuple[str, ...]:
+    """The words that bring a program into the group before it runs."""
+    if group is None or not group.door:
+        return ()
+    return ("sh", "-c", '{ echo 0 >"$0"; } 2>/dev/null; exec "$@"', group.door)
 
 
 class _Place:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import posixpath
 import signal
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -40,6 +41,21 @@ def read_membership(pid: int, mounts: Mapping[str, str]) -> dict[str, str]:
     except OSError:
         return {}
     return parse_membership(text, mounts)
+
+
+def in_side_tree(pid: int, mounts: Mapping[str, str]) -> dict[str, str]:
+    """As `read_membership`, of a process that is then in the same cgroup of a cgroup2 tree beside those of v1, too: runc
+    puts it there, crun leaves it outside. Where the kernel refuses, it stays outside."""
+    found = read_membership(pid, mounts)
+    first = next((key for key in _LISTING_ORDER if key in found and key != UNIFIED), "")
+    if first and UNIFIED in found:
+        wanted = mounts[UNIFIED] + found[first].removeprefix(mounts[first])
+        if wanted != found[UNIFIED]:
+            with contextlib.suppress(OSError):
+                Path(wanted).mkdir(parents=True, exist_ok=True)
+            if not join(pid, [wanted]):
+                found[UNIFIED] = wanted
+    return found
 
 
 def listing(cgroups: Mapping[str, str]) -> str:
@@ -133,17 +149,24 @@ class ExecGroup:
     own, has no other trace of its origin. It costs 0.1 ms, and a process cannot leave it by itself.
     """
 
-    def __init__(self, parent: str, name: str, argument: str) -> None:
+    def __init__(self, parent: str, name: str, argument: str = "", *, entered_first: bool = False) -> None:
         self._parent = parent
         self._path = f"{parent}/{name}"
         self.argument = argument
-        """For the runtime's `exec --cgroup`; empty where it cannot be asked, and `take_in` has to do."""
+        """For the runtime's `exec --cgroup`; empty where it is not to be asked."""
+        self.door = f"{self._path}/cgroup.procs" if entered_first else ""
+        """The runtime has to be started inside, by writing itself into this file. Where there is neither this nor an
+        argument, `take_in` has to do."""
 
     @classmethod
     def below(cls, cgroups: Mapping[str, str], family: str, name: str) -> ExecGroup | None:
-        """None where there is no place for one. On v1, where it is of one controller only, crun is not asked: 1.8.1
-        puts the process into the root cgroup."""
+        """None where there is no place for one. On v1, where it is of one controller only, crun is not asked: it leaves
+        the process outside the container's cgroups of all others. In a cgroup2 tree beside them, which it does not know
+        of, all that it starts stays where it is itself."""
         if "freezer" in cgroups:
+            side, freezer = cgroups.get(UNIFIED, ""), cgroups["freezer"]
+            if family == "crun" and posixpath.basename(side) == posixpath.basename(freezer):
+                return cls(side, name, entered_first=True)
             return cls(cgroups["freezer"], name, f"freezer:{name}" if family == "runc" else "")
         if UNIFIED in cgroups and len(cgroups) == 1:
             return cls(cgroups[UNIFIED], name, name if family in {"runc", "crun"} else "")

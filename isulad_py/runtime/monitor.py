@@ -40,12 +40,12 @@ class Files(Struct, frozen=True, kw_only=True):
     """Its --log-path."""
 
 
-def arguments(launch: Launch, files: Files, runtime: str, runtime_args: list[str]) -> list[str]:
-    """Everything behind the monitor's own name."""
+def arguments(launch: Launch, files: Files, runtime: list[str]) -> list[str]:
+    """Everything behind the monitor's own name. `runtime`: the program with what stands before its command."""
     args = ["--cid", launch.id]
     args += ["--cuuid", launch.id]
-    args += ["--runtime", runtime]
-    args += runc.monitor_runtime_args(runtime_args)
+    args += ["--runtime", runtime[0]]
+    args += runc.monitor_runtime_args(runtime[1:])
     args += ["--bundle", files.bundle]
     args += ["--persist-dir", files.bundle]
     args += ["--container-pidfile", files.pid_file]

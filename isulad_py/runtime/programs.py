@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from isulad_py.host import process
+from isulad_py.host import blocking, mount_copies, process
 from isulad_py.model.errors import DeadlineExceeded, EngineError, HostFailure, InvalidInput
 from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.ports.runtime import HandlerFeatures
@@ -31,12 +33,20 @@ class Call(Struct, frozen=True, kw_only=True):
 
 class Programs:
     def __init__(
-        self, *, handlers: Mapping[str, RuntimeHandler], monitor: str, layout: Layout, command_seconds: float
+        self,
+        *,
+        handlers: Mapping[str, RuntimeHandler],
+        monitor: str,
+        layout: Layout,
+        command_seconds: float,
+        side_tree: str = "",
     ) -> None:
+        """`side_tree`: where a cgroup2 tree is mounted beside those of v1."""
         self._handlers = dict(handlers)
         self._monitor = monitor
         self._layout = layout
         self._seconds = command_seconds
+        self._side_tree = side_tree
         self._versions: dict[str, tuple[tuple[int, int], runc.Version]] = {}
         self._features: dict[str, tuple[tuple[int, int], HandlerFeatures]] = {}
 
@@ -56,6 +66,24 @@ class Programs:
         """Of the runtime, before the command."""
         return runc.global_args(self._entry(handler), self._layout.runtime_root(handler), log)
 
+    @contextlib.asynccontextmanager
+    async def begun(self, handler: str, *, folder: str = "/") -> AsyncIterator[tuple[str, ...]]:
+        """The words that start the runtime's program, which is then in `folder` where it is not started straight.
+
+        crun (1.8 to 1.27) refuses a host on which a cgroup2 tree beside those of v1 has controllers. It is started in a
+        mount namespace without that tree, by nsenter(1): 1 ms for both.
+        """
+        path = self.path(handler)
+        if not self._side_tree or (await self.version(handler)).family != "crun":
+            yield (path,)
+            return
+        nsenter = _find("nsenter", f"runtime {handler} on a host with cgroups v1 and v2")
+        fd = await blocking.run_to_end(mount_copies.without, self._side_tree)
+        try:
+            yield (nsenter, f"--mount=/proc/{os.getpid()}/fd/{fd}", f"--wd={folder}", path)
+        finally:
+            os.close(fd)
+
     def _entry(self, handler: str) -> RuntimeHandler:
         try:
             return self._handlers[handler]
@@ -64,10 +92,11 @@ class Programs:
 
     async def call(self, call: Call) -> bytes:
         """Its stdout. Raises what `runc.failure` makes of its error, DeadlineExceeded when it hangs."""
-        argv = (self.path(call.handler), *self.global_args(call.handler), *call.words)
-        command = process.Command(argv=argv, stdin=call.stdin, timeout_seconds=self._seconds)
+        args = (*self.global_args(call.handler), *call.words)
         try:
-            done = await process.run(command)
+            async with self.begun(call.handler) as program:
+                command = process.Command(argv=(*program, *args), stdin=call.stdin, timeout_seconds=self._seconds)
+                done = await process.run(command)
         except DeadlineExceeded as error:
             raise DeadlineExceeded(f"{call.step}: the runtime gave no answer within {self._seconds:g} s") from error
         if done.returncode:

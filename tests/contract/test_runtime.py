@@ -1,4 +1,4 @@
-"""What every ContainerRuntime does: the fake, and the real one (root) with runc, conmon and a busybox root."""
+"""What every ContainerRuntime does: the fake, and the real one (root) with runc or crun, conmon and a busybox root."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from isulad_py.model.errors import (
     InvalidInput,
     NotFound,
 )
-from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.model.ids import ContainerId, new_id
 from isulad_py.model.resources import Resources
 from isulad_py.ports.runtime import ContainerRuntime, ExecCommand, ExecResult, Launch
@@ -33,8 +32,8 @@ from isulad_py.runtime.adapter import OciRuntime, Options
 from tests.fakes.runtime import FakeRuntime
 from tests.stand.cgroups import cgroups_named, remove_cgroup
 from tests.stand.rootfs import make_rootfs, process, spec
+from tests.stand.runtimes import HANDLER, RUNTIMES, handlers
 
-HANDLER = "runc"
 FOR_EVER = ("sleep", "1000000")
 MIB = 1024 * 1024
 
@@ -47,10 +46,12 @@ class Bed:
     root: Path
     cgroup_parent: str
     state: Path
+    family: str
+    """Of the runtime's program."""
 
     def restarted(self) -> ContainerRuntime:
         """What a new daemon would have over the same machine."""
-        return self.runtime if isinstance(self.runtime, FakeRuntime) else real_runtime(self.state)
+        return self.runtime if isinstance(self.runtime, FakeRuntime) else real_runtime(self.family, self.state)
 
     def launch(self, args: Sequence[str], **changes: object) -> Launch:
         container_id = ContainerId(new_id())
@@ -73,24 +74,25 @@ class Bed:
         return await self.runtime.exec_sync(command)
 
 
-def real_runtime(state: Path) -> OciRuntime:
+def real_runtime(family: str, state: Path) -> OciRuntime:
     return OciRuntime(
-        handlers={HANDLER: RuntimeHandler(name=HANDLER)},
+        handlers=handlers(family),
         facts=read_facts(),
         clock=SystemClock(),
         options=Options(state=str(state)),
     )
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.root)])
+@pytest.fixture(params=["fake", *(pytest.param(name, marks=pytest.mark.root) for name in RUNTIMES)])
 async def bed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bed]:
     if request.param == "fake":
-        yield Bed(FakeRuntime(), tmp_path, "/test", tmp_path)
+        yield Bed(FakeRuntime(handlers=(HANDLER,)), tmp_path, "/test", tmp_path, HANDLER)
         return
     parent = f"t{secrets.token_hex(6)}"
     # Longer than a socket's name may be.
     state = tmp_path / ("long-state-directory-" + "x" * 100)
-    made = Bed(real_runtime(state), make_rootfs(tmp_path / "rootfs"), f"/{parent}", state)
+    runtime = real_runtime(request.param, state)
+    made = Bed(runtime, make_rootfs(tmp_path / "rootfs"), f"/{parent}", state, request.param)
     yield made
     for container_id in await made.runtime.present():
         await made.runtime.delete(container_id, HANDLER)
@@ -371,7 +373,7 @@ async def test_log_and_terminal_of_a_stopped_container(bed: Bed, tmp_path: Path)
 
 async def test_versions_and_features(bed: Bed) -> None:
     versions = await bed.runtime.versions()
-    assert versions[HANDLER].startswith("runc version")
+    assert versions[HANDLER].startswith(f"{bed.family} version")
     assert versions["monitor"].startswith("conmon version")
     features = await bed.runtime.features(HANDLER)
     assert features.name == HANDLER

@@ -1,4 +1,4 @@
-"""What every StreamRuntime does: the fake, and the real one (root) with runc, conmon and network namespaces."""
+"""What every StreamRuntime does: the fake, and the real one (root) with runc or crun, conmon and network namespaces."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from isulad_py.model.ids import ContainerId, new_id
 from isulad_py.ports.streams import ByteSink, ByteSource
 from tests.fakes.runtime import FakeRuntime
 from tests.fakes.streams import FakeStreams
+from tests.stand.runtimes import HANDLER, RUNTIMES
 from tests.stand.streams import (
     FOR_EVER,
-    HANDLER,
     MIB,
     STALL_SECONDS,
     Bed,
@@ -36,13 +36,13 @@ from tests.stand.streams import (
 )
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.root)])
+@pytest.fixture(params=["fake", *(pytest.param(name, marks=pytest.mark.root) for name in RUNTIMES)])
 async def bed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bed]:
-    if request.param == "real":
-        async with real_bed(tmp_path) as made:
+    if request.param in RUNTIMES:
+        async with real_bed(tmp_path, request.param) as made:
             yield made
         return
-    runtime = FakeRuntime()
+    runtime = FakeRuntime(handlers=(HANDLER,))
     streams = FakeStreams(runtime, patience_seconds=STALL_SECONDS)
 
     async def listen(port: int, serve: Serve, host: str = "") -> str:

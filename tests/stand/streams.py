@@ -19,7 +19,6 @@ from isulad_py.host.clock import SystemClock
 from isulad_py.host.descriptors import Sink, Source
 from isulad_py.host.facts import read_facts
 from isulad_py.model.container import Processes
-from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.model.ids import ContainerId, new_id
 from isulad_py.ports.runtime import ContainerRuntime, Launch
 from isulad_py.ports.streams import ByteSink, ByteSource, StreamingExec, StreamRuntime, Streams, StreamWishes
@@ -27,8 +26,8 @@ from isulad_py.runtime.adapter import OciRuntime, Options
 from isulad_py.runtime.attach_output import Patience
 from tests.stand.cgroups import cgroups_named, remove_cgroup
 from tests.stand.rootfs import make_rootfs, process, spec
+from tests.stand.runtimes import HANDLER, handlers
 
-HANDLER = "runc"
 FOR_EVER = ("sleep", "1000000")
 MIB = 1024 * 1024
 STALL_SECONDS = 0.2
@@ -94,12 +93,12 @@ def zombies() -> set[str]:
 
 
 @contextlib.asynccontextmanager
-async def real_bed(path: Path) -> AsyncIterator[Bed]:
+async def real_bed(path: Path, family: str) -> AsyncIterator[Bed]:
     parent = f"t{secrets.token_hex(6)}"
     # Longer than a socket's name may be.
     state = path / ("long-state-directory-" + "x" * 100)
     runtime = OciRuntime(
-        handlers={HANDLER: RuntimeHandler(name=HANDLER)},
+        handlers=handlers(family),
         facts=read_facts(),
         clock=SystemClock(),
         options=Options(state=str(state)),

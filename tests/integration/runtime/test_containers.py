@@ -1,4 +1,4 @@
-"""What only real runc and conmon can show: logs, memory shortage, monitors that die, processes that hide (root)."""
+"""What only real runtimes and conmon can show: logs, memory shortage, monitors that die, processes that hide (root)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from isulad_py.host.clock import SystemClock
 from isulad_py.host.facts import read_facts
 from isulad_py.model.container import Processes
 from isulad_py.model.errors import DeadlineExceeded
-from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.model.ids import ContainerId, new_id
 from isulad_py.model.resources import Resources
 from isulad_py.ports.runtime import ExecCommand, ExecResult, Launch
@@ -26,10 +25,10 @@ from isulad_py.runtime import members
 from isulad_py.runtime.adapter import OciRuntime, Options
 from tests.stand.cgroups import cgroups_named, hierarchies, make_cgroup, processes_in, remove_cgroup
 from tests.stand.rootfs import make_rootfs, process, spec
+from tests.stand.runtimes import HANDLER, RUNTIMES, handlers
 
 pytestmark = pytest.mark.root
 
-HANDLER = "runc"
 MIB = 1024 * 1024
 EAT = ("sh", "-c", "head -c 100000000 /dev/zero | tail -c 100000000 >/dev/null; sleep 1000000")
 """The pipe's reader keeps all it was given: it is killed, the first process goes on."""
@@ -38,6 +37,7 @@ EAT = ("sh", "-c", "head -c 100000000 /dev/zero | tail -c 100000000 >/dev/null; 
 @dataclass
 class Bed:
     path: Path
+    family: str
     parent: str = field(default_factory=lambda: f"t{secrets.token_hex(6)}")
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class Bed:
 
     def new_runtime(self) -> OciRuntime:
         return OciRuntime(
-            handlers={HANDLER: RuntimeHandler(name=HANDLER)},
+            handlers=handlers(self.family),
             facts=read_facts(),
             clock=SystemClock(),
             options=Options(state=str(self.path / "state")),
@@ -95,9 +95,9 @@ class Bed:
         return processes_in(Path(self.mounts.get("pids", self.mounts.get("unified", ""))) / self.parent / container_id)
 
 
-@pytest.fixture
-async def bed(tmp_path: Path) -> AsyncIterator[Bed]:
-    made = Bed(tmp_path)
+@pytest.fixture(params=RUNTIMES)
+async def bed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bed]:
+    made = Bed(tmp_path, request.param)
     yield made
     runtime = made.new_runtime()
     for container_id in await runtime.present():

@@ -16,14 +16,15 @@ from isulad_py.host import pidfd
 from isulad_py.host.descriptors import PIPE_BYTES
 from isulad_py.model.errors import ResourceExhausted
 from isulad_py.ports.streams import ByteSink, ByteSource
-from tests.stand.streams import HANDLER, MIB, Bed, feed, is_pending, read_all, real_bed
+from tests.stand.runtimes import HANDLER, RUNTIMES
+from tests.stand.streams import MIB, Bed, feed, is_pending, read_all, real_bed
 
 pytestmark = pytest.mark.root
 
 
-@pytest.fixture
-async def bed(tmp_path: Path) -> AsyncIterator[Bed]:
-    async with real_bed(tmp_path) as made:
+@pytest.fixture(params=RUNTIMES)
+async def bed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bed]:
+    async with real_bed(tmp_path, request.param) as made:
         yield made
 
 

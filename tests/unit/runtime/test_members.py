@@ -127,20 +127,40 @@ V1 = {"freezer": "/f/c", "memory": "/m/c", "unified": "/u/c"}
 
 
 @pytest.mark.parametrize(
-    ("cgroups", "family", "argument"),
+    ("cgroups", "family", "expected"),
     [
-        (V1, "runc", "freezer:x"),
-        (V1, "crun", ""),
-        ({"unified": "/u/c"}, "runc", "x"),
-        ({"unified": "/u/c"}, "crun", "x"),
-        ({"unified": "/u/c"}, "runsc", ""),
+        (V1, "runc", ("freezer:x", "")),
+        (V1, "crun", ("", "/u/c/x/cgroup.procs")),
+        (V1 | {"unified": "/u"}, "crun", ("", "")),
+        ({"freezer": "/f/c"}, "crun", ("", "")),
+        ({"unified": "/u/c"}, "runc", ("x", "")),
+        ({"unified": "/u/c"}, "crun", ("x", "")),
+        ({"unified": "/u/c"}, "runsc", ("", "")),
         ({"memory": "/m/c", "unified": "/u/c"}, "runc", None),
         ({}, "runc", None),
     ],
 )
-def test_who_gets_a_cgroup_for_an_exec(cgroups: dict[str, str], family: str, argument: str | None) -> None:
+def test_who_gets_a_cgroup_for_an_exec(cgroups: dict[str, str], family: str, expected: tuple[str, str] | None) -> None:
     group = members.ExecGroup.below(cgroups, family, "x")
-    assert (group.argument if group else None) == argument
+    assert ((group.argument, group.door) if group else None) == expected
+
+
+def test_a_process_joins_the_tree_beside_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = {"memory": "/m", "unified": str(tmp_path)}
+    outside = {"memory": "/m/pod/c", "unified": str(tmp_path)}
+    monkeypatch.setattr(members, "read_membership", lambda pid, mounts: dict(outside))
+    found = members.in_side_tree(7, mounts)
+    assert found == {"memory": "/m/pod/c", "unified": f"{tmp_path}/pod/c"}
+    assert (tmp_path / "pod/c/cgroup.procs").read_text() == "7"
+    (tmp_path / "file").touch()
+    mounts["unified"] = outside["unified"] = f"{tmp_path}/file"
+    assert members.in_side_tree(7, mounts) == outside
+
+
+@pytest.mark.parametrize("inside", [{"memory": "/m/c", "unified": "/u/c"}, {"memory": "/m/c"}, {"unified": "/u/c"}, {}])
+def test_a_process_that_is_in_all_trees_stays(monkeypatch: pytest.MonkeyPatch, inside: dict[str, str]) -> None:
+    monkeypatch.setattr(members, "read_membership", lambda pid, mounts: dict(inside))
+    assert members.in_side_tree(7, {"memory": "/m", "unified": "/u"}) == inside
 
 
 def test_the_cgroup_of_an_exec_is_made_and_dissolved(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ FILES = monitor.Files(bundle="/b", pid_file="/b/pid", monitor_pid_file="/b/monit
 
 def arguments(**changes: object) -> list[str]:
     fields: dict[str, object] = {"id": ContainerId("c"), "handler": "runc", "spec": b""}
-    return monitor.arguments(Launch(**{**fields, **changes}), FILES, "/runc", ["--root", "/r"])  # type: ignore[arg-type]
+    return monitor.arguments(Launch(**{**fields, **changes}), FILES, ["/runc", "--root", "/r"])  # type: ignore[arg-type]
 
 
 def test_what_every_monitor_is_told() -> None:

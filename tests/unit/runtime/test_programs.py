@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from isulad_py.host import mounts, process
 from isulad_py.model.errors import DeadlineExceeded, HostFailure, InvalidInput, NotFound
 from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.runtime.layout import Layout
@@ -13,13 +14,14 @@ from isulad_py.runtime.programs import Call, Programs
 from tests.fakes.oci_programs import SimulatedPrograms
 
 
-def programs(folder: Path, *, seconds: float = 20.0, **handlers: RuntimeHandler) -> Programs:
+def programs(folder: Path, *, seconds: float = 20.0, side_tree: str = "", **handlers: RuntimeHandler) -> Programs:
     simulated = SimulatedPrograms(folder)
     return Programs(
         handlers={**simulated.handlers, **handlers},
         monitor=str(folder / "monitor"),
         layout=Layout(str(folder / "state")),
         command_seconds=seconds,
+        side_tree=side_tree,
     )
 
 
@@ -89,3 +91,32 @@ async def test_stdin_goes_to_the_runtime(tmp_path: Path) -> None:
     reading = script(tmp_path / "reading", "cat")
     made = programs(tmp_path, reading=reading)
     assert await made.call(Call(handler="reading", words=(), step="update", stdin=b"limits")) == b"limits"
+
+
+async def test_only_crun_is_kept_from_the_tree_beside_the_others(tmp_path: Path) -> None:
+    made = programs(tmp_path, side_tree=str(tmp_path))
+    async with made.begun("runc") as program:
+        assert program == (made.path("runc"),)
+
+
+@pytest.mark.root
+async def test_crun_does_not_see_the_tree_beside_the_others(tmp_path: Path) -> None:
+    tree, folder = tmp_path / "tree", tmp_path / "folder"
+    tree.mkdir()
+    folder.mkdir()
+    crun = script(tmp_path / "crun", f'[ "$1" = --version ] && echo crun version 1.8.1 || (ls {tree}; pwd)')
+    made = programs(tmp_path, side_tree=str(tree), crun=crun)
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    mounts.mount("tmpfs", str(tree), "tmpfs", data="size=64k")
+    try:
+        (tree / "cgroup.controllers").touch()
+        assert await made.call(Call(handler="crun", words=(), step="look")) == b"/\n"
+        async with made.begun("crun", folder=str(folder)) as program:
+            done = await process.run(process.Command(argv=program))
+        assert done.stdout.decode() == f"{folder}\n"
+        assert (tree / "cgroup.controllers").exists()
+    finally:
+        mounts.unmount(str(tree))
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    with pytest.raises(HostFailure, match="copy the mounts without"):
+        await made.call(Call(handler="crun", words=(), step="look"))

@@ -127,7 +127,8 @@ class OciRuntime:
             args = monitor.arguments(launch, files, [*program, *self._programs.global_args(launch.handler)])
             argv = [self._programs.monitor_path(), *args]
             self._moves.warm()
-            pid = await monitor.start(argv, bundle=bundle, place=partial(self._place, launch, groups))
+            place = partial(self._place, launch, groups)
+            pid = await monitor.start(argv, bundle=bundle, place=place, spec=launch.spec)
         own = tuple(groups) if self._facts.cgroup_version == 2 else ()
         seen = Launched(
             handler=launch.handler,

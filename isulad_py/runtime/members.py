@@ -44,8 +44,8 @@ def read_membership(pid: int, mounts: Mapping[str, str]) -> dict[str, str]:
 
 
 def in_side_tree(pid: int, mounts: Mapping[str, str]) -> dict[str, str]:
-    """As `read_membership`, of a process that is then in the same cgroup of a cgroup2 tree beside those of v1, too: runc
-    puts it there, crun leaves it outside. Where the kernel refuses, it stays outside."""
+    """As `read_membership`, of a process that is then in its place of a cgroup2 tree beside those of v1: runc puts it
+    there, crun leaves it outside. Where the kernel refuses, it stays outside."""
     found = read_membership(pid, mounts)
     first = next((key for key in _LISTING_ORDER if key in found and key != UNIFIED), "")
     if first and UNIFIED in found:

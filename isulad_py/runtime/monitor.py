@@ -77,7 +77,7 @@ class _Report(Struct):
     message: str = ""
 
 
-def parse_report(line: bytes) -> int:
+def parse_report(line: bytes, spec: bytes = b"") -> int:
     """The number of the container's first process. Raises what the runtime said where there is none."""
     text = line.decode(errors="replace")
     try:
@@ -86,14 +86,16 @@ def parse_report(line: bytes) -> int:
         raise HostFailure(f"create: the monitor reported {text[:200]!r}") from error
     if report.pid > 0:
         return report.pid
-    raise runc.failure("create", runc.error_of(report.message.encode(errors="replace")))
+    words = runc.error_of(report.message.encode(errors="replace"))
+    raise runc.failure("create", words, program=runc.program_of(spec))
 
 
-async def start(argv: list[str], *, bundle: str, place: Callable[[int], Awaitable[None]]) -> int:
+async def start(argv: list[str], *, bundle: str, place: Callable[[int], Awaitable[None]], spec: bytes = b"") -> int:
     """Starts the monitor and returns the number of the container's first process.
 
-    `place` is called with the monitor's number before it does anything. Raises the runtime's own words. The caller sets
-    the deadline; when it is cancelled, what has been started must be removed by the files in the bundle.
+    `place` is called with the monitor's number before it does anything. Raises the runtime's own words, with the
+    program of `spec` where they name none. The caller sets the deadline; when it is cancelled, what has been started
+    must be removed by the files in the bundle.
     """
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as monitors:
         with translated("start the monitor"):
@@ -122,7 +124,7 @@ async def start(argv: list[str], *, bundle: str, place: Callable[[int], Awaitabl
             await child.wait()
             raise
         if line:
-            return parse_report(line)
+            return parse_report(line, spec)
         raise _silence(status, os.pread(words, _WORDS_LIMIT, 0))
 
 

@@ -96,7 +96,7 @@ _STATE: Final = re.compile(
 _BUSY: Final = re.compile(r"unable to set memory limit|device or resource busy", re.IGNORECASE)
 """An update to less memory than is in use (v1)."""
 _REQUEST: Final = re.compile(
-    r"executable file .* not found|open executable: |exec: \"[^\"]*\": |exec format error"
+    r"executable file .* not found|open executable[: ]|exec: \"[^\"]*\": |exec format error"
     r"|numerical result out of range|(?:failed to write|writing file) .*invalid argument|allowed cpu-shares is"
     r"|unable to set memory limit|memory limit could be too low"
     r"|error mounting .*not a directory|mount `.*`: not a directory|mkdir `.*`: not a directory|it is inside /proc",
@@ -115,9 +115,12 @@ _FIELDS: Final = {
 """CRI's name for what a runtime's words are about."""
 
 
-def failure(step: str, message: str) -> EngineError:
+def failure(step: str, message: str, *, program: str = "") -> EngineError:
     """The error to raise for a runtime's message: NotFound for a container it does not know, FailedPrecondition where
-    its state is in the way, InvalidInput where the request is, else HostFailure."""
+    its state is in the way, InvalidInput where the request is, else HostFailure. `program`, which was to be run, is
+    named where the runtime (crun) keeps it to itself."""
+    if program and program not in message and "open executable" in message:
+        message = message.replace("open executable", f"open executable {program}", 1)
     text = f"{step}: {message or 'the runtime failed without a word'}"
     if _UNKNOWN.search(message):
         return NotFound(text)
@@ -127,6 +130,23 @@ def failure(step: str, message: str) -> EngineError:
         field = next((field for words, field in _FIELDS.items() if words in message), "")
         return InvalidInput(f"linux.resources.{field}: {text}" if field and "exec" not in step else text)
     return HostFailure(text)
+
+
+class _Process(Struct, frozen=True):
+    args: tuple[str, ...] = ()
+
+
+class _Spec(Struct, frozen=True):
+    process: _Process = _Process()
+
+
+def program_of(spec: bytes) -> str:
+    """What the container is to run; empty where that cannot be told."""
+    try:
+        args = msgspec.json.decode(spec, type=_Spec).process.args
+    except (msgspec.DecodeError, UnicodeError):
+        args = ()
+    return args[0] if args else ""
 
 
 class _State(Struct):

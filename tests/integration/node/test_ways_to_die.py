@@ -123,7 +123,7 @@ def test_of_a_command_that_cannot_be_run(node: Node, command: str) -> None:
     pod_id = node.run_pod()
     request = node.m.CreateContainerRequest(pod_sandbox_id=pod_id, config=node.container_config(command))
     code, words = node.fails("CreateContainer", request)
-    assert (code, command in words) == ("INVALID_ARGUMENT", True)
+    assert (code, command in words) == ("INVALID_ARGUMENT", True), words
     assert node.containers() == []
 
 

@@ -102,6 +102,25 @@ def test_failures_are_classed_and_keep_the_words(message: str, kind: type[Engine
 
 
 @pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        ("open executable: Permission denied", "open executable /etc: Permission denied"),
+        ('exec: "/etc": permission denied', 'exec: "/etc": permission denied'),
+        ("mkdir `/x`: Not a directory", "mkdir `/x`: Not a directory"),
+    ],
+)
+def test_a_program_is_named_where_the_runtime_does_not(message: str, named: str) -> None:
+    program = runc.program_of(b'{"process": {"args": ["/etc", "x"]}}')
+    error = runc.failure("create", message, program=program)
+    assert (type(error), str(error)) == (InvalidInput, f"create: {named}")
+
+
+@pytest.mark.parametrize("spec", [b"", b"{}", b'{"process": {"args": []}}', b'{"process": {"args": 7}}'])
+def test_a_spec_may_tell_no_program(spec: bytes) -> None:
+    assert runc.program_of(spec) == ""
+
+
+@pytest.mark.parametrize(
     ("message", "field"),
     [
         ('failed to write "4096": write /c/cpuset.cpus: numerical result out of range', "cpuset_cpus"),

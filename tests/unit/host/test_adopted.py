@@ -16,8 +16,9 @@ def orphan(script: str) -> int:
     """The number of a process whose parent has left it."""
     adopted.accept_orphans()
     reading, writing = os.pipe()
-    # It begins when its parent is gone: a shell that still runs would reap it itself.
-    shell = ["sh", "-c", f"sh -c 'read line; {script}' <&0 >/dev/null & echo $!"]
+    # It begins when its parent is gone: a shell that still runs would reap it itself. By a descriptor of its own, since
+    # the stdin of what a shell puts into the background is /dev/null.
+    shell = ["sh", "-c", f"exec 3<&0; sh -c 'read line <&3; {script}' >/dev/null & echo $!"]
     try:
         return int(subprocess.run(shell, stdin=reading, stdout=subprocess.PIPE, check=True).stdout)
     finally:

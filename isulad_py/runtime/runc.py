@@ -103,6 +103,8 @@ _REQUEST: Final = re.compile(
     re.IGNORECASE,
 )
 """What the image or the kernel does not have: the same request would fail again."""
+_UNIFIED: Final = re.compile(r"unified resource|(?:open|write to) `[a-z]+\.[A-Za-z0-9_.]+`", re.IGNORECASE)
+"""A file of cgroup v2 by its own name: the kernel has it not, or does not take the value."""
 _FIELDS: Final = {
     "cpuset.cpus": "cpuset_cpus",
     "cpuset.mems": "cpuset_mems",
@@ -126,6 +128,8 @@ def failure(step: str, message: str, *, program: str = "") -> EngineError:
         return NotFound(text)
     if _STATE.search(message) or (step == "update" and _BUSY.search(message)):
         return FailedPrecondition(text)
+    if _UNIFIED.search(message):
+        return InvalidInput(f"linux.resources.unified: {text}")
     if _REQUEST.search(message):
         field = next((field for words, field in _FIELDS.items() if words in message), "")
         return InvalidInput(f"linux.resources.{field}: {text}" if field and "exec" not in step else text)

@@ -112,5 +112,8 @@ def _unified(resources: Resources, host: HostFacts, field: str) -> dict[str, str
     for name, value in resources.unified.items():
         if not UNIFIED_FILE.fullmatch(name):
             raise InvalidInput(f"{field}.unified: {name!r} is no cgroup file")
+        controller = name.partition(".")[0]
+        if controller != "cgroup" and controller not in host.cgroup_controllers:
+            raise InvalidInput(f"{field}.unified: {name!r}: this host's cgroups have no controller {controller!r}")
         checks.text(value, f"{field}.unified[{name}]")
     return resources.unified

@@ -129,6 +129,10 @@ def test_a_spec_may_tell_no_program(spec: bytes) -> None:
         ("error setting cgroup config: the minimum allowed cpu-shares is 2", "cpu_shares"),
         ("unable to set memory limit to 1 (current usage: 2154496, peak usage: 2224128)", "memory_limit_in_bytes"),
         ("OOM: the memory limit could be too low: read from sync socket", "memory_limit_in_bytes"),
+        ('unable to set unified resource "memory.high": write memory.high: invalid argument', "unified"),
+        ('unified resource "memory.high" value conversion error: strconv.ParseUint: invalid syntax', "unified"),
+        ("open `memory.no`: No such file or directory", "unified"),
+        ("write to `memory.high`: Invalid argument", "unified"),
     ],
 )
 def test_a_limit_that_cannot_be_is_the_requests_fault_and_has_its_name(message: str, field: str) -> None:

@@ -74,6 +74,12 @@ def test_unified_is_for_v2() -> None:
         linux_resources(asked, V1)
 
 
+def test_unified_is_of_controllers_that_the_host_has() -> None:
+    assert linux_resources(Resources(unified={"cgroup.max.depth": "3"}), V2).unified
+    with pytest.raises(InvalidInput, match=r"linux\.resources\.unified: 'io\.weight': .* no controller 'io'"):
+        linux_resources(Resources(unified={"io.weight": "100"}), V2)
+
+
 @pytest.mark.parametrize(
     ("asked", "field"),
     [

@@ -19,6 +19,7 @@ from tests.cri_client import connect
 from tests.stand.mark import Mark
 from tests.stand.network import StandNetwork
 from tests.stand.registry import end_process
+from tests.stand.variant import KEYS, PATIENCE
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -60,7 +61,7 @@ class StandDaemon:
                 start_new_session=True,  # ctrl-C in the terminal is ours to pass on, in order
             )
         try:
-            self._wait_answering(seconds)
+            self._wait_answering(seconds * PATIENCE)
         except BaseException:
             self.stop()
             raise
@@ -111,6 +112,7 @@ def stand_daemon(mark: Mark, graph: Path, state: Path, network: StandNetwork, **
         "websocket-server-listening-port": 0,
         "metrics-port": 0,
         "log-level": "INFO",
+        **KEYS,
         **{name.replace("_", "-"): value for name, value in keys.items()},
     }
     daemon = StandDaemon(mark.root, config)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.stand.variant import cgroup_root
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -19,7 +21,7 @@ class Mark:
 
     @property
     def cgroup_parent(self) -> str:
-        return f"/{self.word}"
+        return cgroup_root(self.word)
 
 
 def make_mark(kind: str) -> Mark:

@@ -17,11 +17,12 @@ from tests.stand.cgroups import cgroups_named
 from tests.stand.daemon import StandDaemon, stand_daemon
 from tests.stand.disk import memory_disk
 from tests.stand.leftovers import clear, find_leftovers
-from tests.stand.mark import Mark, make_mark
+from tests.stand.mark import Mark, make_mark, run
 from tests.stand.network import StandNetwork, stand_network
 from tests.stand.registry import registry
+from tests.stand.variant import PATIENCE, SYSTEMD
 
-CALL_SECONDS = 60
+CALL_SECONDS = 60 * PATIENCE
 
 
 @dataclass
@@ -117,7 +118,7 @@ class Node:
         return container_id
 
     def exec(self, container_id: str, *command: str, timeout: int = 20) -> Any:
-        request = self.m.ExecSyncRequest(container_id=container_id, cmd=list(command), timeout=timeout)
+        request = self.m.ExecSyncRequest(container_id=container_id, cmd=list(command), timeout=int(timeout * PATIENCE))
         return self.call("ExecSync", request)
 
     def status(self, container_id: str) -> Any:
@@ -131,7 +132,7 @@ class Node:
 
     def wait(self, condition: Callable[[], Any], seconds: float = 20) -> Any:
         """The condition's first true value; it polls, because what is waited for gives no sign."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * PATIENCE
         while True:
             value = condition()
             if value:
@@ -172,7 +173,13 @@ class Node:
         """What a node without pods must not have: processes, mounts, cgroups, addresses, packet filter rules."""
         daemon = self.daemon.process.pid if self.daemon.process else 0
         found = [line for line in find_leftovers(self.mark, folder_too=False) if not self._belongs(line, daemon)]
+        roots = (folder for folder in cgroups_named(self.mark.word) if folder.name in self._root_names())
+        found += [f"cgroup {path}" for folder in roots for path in folder.iterdir() if path.is_dir()]
         return found + [f"address {address}" for address in self.addresses()]
+
+    def _root_names(self) -> tuple[str, ...]:
+        """Of the cgroup that the daemon keeps for pods that name no parent."""
+        return (self.mark.word, f"{self.mark.word}.slice")
 
     def _belongs(self, line: str, daemon: int) -> bool:
         """Of the stand itself: the daemon, the registry, the disk of the state folder, the bridge."""
@@ -181,12 +188,15 @@ class Node:
             line.startswith(own)
             or ("docker-registry" in line and line.startswith("process "))
             or line == f"mount {self.state}"
-            or (line.startswith("cgroup ") and line.endswith(f"/{self.mark.word}"))
+            or (line.startswith("cgroup ") and Path(line.removeprefix("cgroup ")).name in self._root_names())
         )
 
 
 def _remove_root_cgroup(mark: Mark) -> None:
-    """The daemon keeps the root of its pods' cgroups, as /isulad on a node; below it there must be nothing."""
+    """The daemon keeps the root of its pods' cgroups, as /isulad on a node; below it there must be nothing. A slice
+    lives as long as systemd has it."""
+    if SYSTEMD:
+        run(["systemctl", "stop", mark.cgroup_parent])
     for folder in cgroups_named(mark.word):
         if folder.name == mark.word:
             with contextlib.suppress(OSError):

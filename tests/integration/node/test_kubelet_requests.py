@@ -14,7 +14,9 @@ import pytest
 from isulad_py.host.facts import read_facts
 from tests.cri_client import connect
 from tests.stand.cgroups import cgroups_named, make_cgroup, processes_in, remove_cgroup
+from tests.stand.mark import run
 from tests.stand.node import Node
+from tests.stand.variant import SYSTEMD
 
 pytestmark = pytest.mark.root
 
@@ -27,6 +29,10 @@ READONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trig
 def pod_cgroup(node: Node) -> Iterator[str]:
     """A pod's cgroup as the kubelet makes it, in every v1 hierarchy; it is the kubelet's to remove."""
     name = f"{node.mark.word}-kubepods"
+    if SYSTEMD:
+        yield f"{name}-podone.slice"
+        run(["systemctl", "stop", f"{name}.slice"])
+        return
     make_cgroup(f"/{name}")
     yield f"/{name}/pod-one"
     for folder in cgroups_named(name, depth=1):
@@ -93,7 +99,10 @@ def image_id(node: Node) -> str:
 
 def test_a_static_pods_life(node: Node, pod_cgroup: str) -> None:
     m = node.m
-    make_cgroup(pod_cgroup)
+    if SYSTEMD:
+        run(["systemctl", "start", pod_cgroup])
+    else:
+        make_cgroup(pod_cgroup)
     config = kubelet_pod(node, pod_cgroup)
     pod_id = node.run_pod(config)
     image = image_id(node)
@@ -113,7 +122,7 @@ def test_a_static_pods_life(node: Node, pod_cgroup: str) -> None:
     assert (listed.image.image, listed.image_ref, listed.pod_sandbox_id) == (image, status.image_ref, pod_id)
 
     pid = _pid(node, container_id)
-    assert any(pid in processes_in(folder) for folder in cgroups_named(pod_cgroup.rpartition("/")[2], depth=2))
+    assert any(pid in processes_in(folder) for folder in cgroups_named(pod_cgroup.rpartition("/")[2], depth=3))
     assert node.exec(container_id, "cat", "/etc/hosts").stdout == b"etc-hosts of the kubelet\n"
     node.exec(container_id, "sh", "-c", "echo why > /dev/termination-log")
     assert (node.mark.root / "kubelet/termination-log").read_text() == "why\n"
@@ -129,7 +138,7 @@ def test_a_static_pods_life(node: Node, pod_cgroup: str) -> None:
         node.remove(container_id)
         node.remove_pod(pod_id)
     # The kubelet's own: no process and no cgroup of ours is left in it, and it is still there.
-    folders = cgroups_named(pod_cgroup.rpartition("/")[2], depth=2)
+    folders = cgroups_named(pod_cgroup.rpartition("/")[2], depth=3)
     assert folders
     assert [path for folder in folders for path in folder.iterdir() if path.is_dir()] == []
     assert {m.SANDBOX_READY} & {pod.state for pod in node.pods()} == set()

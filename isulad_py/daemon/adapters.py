@@ -24,6 +24,7 @@ from isulad_py.model.facts import HostFacts
 from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.network.adapter import CniNetwork
 from isulad_py.runtime.adapter import OciRuntime, Options
+from isulad_py.runtime.apparmor import KernelProfiles
 from isulad_py.runtime.cgroup_sampler import CgroupFiles
 from isulad_py.runtime.cgroups import CgroupTree
 from isulad_py.runtime.hostfiles import HostPaths
@@ -59,6 +60,7 @@ class Adapters:
     hostfiles: HostPaths
     identities: RootfsIdentities
     injections: InjectionFiles
+    profiles: KernelProfiles
 
 
 async def open_adapters(
@@ -107,6 +109,7 @@ async def open_adapters(
         hostfiles=HostPaths(),
         identities=RootfsIdentities(),
         injections=InjectionFiles(injection_places(config)),
+        profiles=KernelProfiles(),
     )
 
 

@@ -172,10 +172,11 @@ def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullR
         hostfiles=adapters.hostfiles,
         identities=adapters.identities,
         injections=adapters.injections,
+        profiles=adapters.profiles,
         cgroups=cgroups,
         features=features,
         facts=adapters.facts,
-        defaults=spec_defaults(config),
+        defaults=spec_defaults(config, apparmor=adapters.profiles.default_name() if adapters.facts.apparmor else ""),
     )
     return _Foundation(
         registry=registry,
@@ -233,13 +234,13 @@ def _pods(config: Config, adapters: Adapters, base: _Foundation, containers: Con
     )
 
 
-def spec_defaults(config: Config) -> Defaults:
-    """What every container gets that asks for nothing else."""
+def spec_defaults(config: Config, *, apparmor: str = "") -> Defaults:
+    """What every container gets that asks for nothing else; `apparmor` names a profile."""
     ulimits = tuple(
         Ulimit(name=limit.name, hard=limit.hard, soft=limit.soft) for limit in config.default_ulimits.values()
     )
     umask = 0o022 if config.native_umask == "normal" else 0o027
-    return Defaults(ulimits=ulimits, umask=umask, seccomp=_seccomp_profile(config.seccomp_profile))
+    return Defaults(ulimits=ulimits, umask=umask, seccomp=_seccomp_profile(config.seccomp_profile), apparmor=apparmor)
 
 
 def _seccomp_profile(path: str) -> bytes | None:

@@ -21,11 +21,13 @@ from isulad_py.model.lifecycle import can_exec
 from isulad_py.model.pod import PodRecord
 from isulad_py.model.resources import Resources
 from isulad_py.model.security import NamespaceMode, ProfileKind, SecurityProfile
+from isulad_py.ports.apparmor import AppArmorProfiles
 from isulad_py.ports.hostfiles import HostFiles
 from isulad_py.ports.identity import Identities
 from isulad_py.ports.injections import Injections
 from isulad_py.ports.runtime import ContainerRuntime
 from isulad_py.ports.storage import Layers
+from isulad_py.spec.apparmor import profile_name
 from isulad_py.spec.build import build_container, build_exec, build_pause
 from isulad_py.spec.cdi import wanted_devices
 from isulad_py.spec.inputs import ContainerInputs, Defaults, Handler, PauseInputs
@@ -62,6 +64,7 @@ class Specs:
         hostfiles: HostFiles,
         identities: Identities,
         injections: Injections,
+        profiles: AppArmorProfiles,
         cgroups: PodCgroups,
         features: FeatureCache,
         facts: HostFacts,
@@ -74,6 +77,7 @@ class Specs:
         self._hostfiles = hostfiles
         self._identities = identities
         self._injections = injections
+        self._profiles = profiles
         self._cgroups = cgroups
         self._features = features
         self._facts = facts
@@ -86,6 +90,7 @@ class Specs:
         user = await self._identities.resolve(rootfs, image.config.user, security)
         mounts = await self._hostfiles.resolve_mounts(config.mounts)
         placement = self._cgroups.place(record.id, pod)
+        await self._require_apparmor(security.apparmor, privileged=security.privileged)
         volumes = await self._mount_images(record)
         inputs = ContainerInputs(
             config=msgspec.structs.replace(config, mounts=mounts, resources=self.effective(config.resources)),
@@ -116,6 +121,7 @@ class Specs:
 
     async def pause(self, pod: PodRecord, image: ImageRecord, rootfs: str) -> bytes:
         """The spec of a pod's pause container."""
+        await self._require_apparmor(pod.config.security.apparmor, privileged=False)
         return build_pause(
             PauseInputs(
                 pod=pod,
@@ -181,6 +187,11 @@ class Specs:
         if profile is None or profile.kind is not ProfileKind.LOCALHOST or privileged:
             return None
         return await self._hostfiles.read_profile(profile.localhost_ref)
+
+    async def _require_apparmor(self, profile: SecurityProfile | None, *, privileged: bool) -> None:
+        name = profile_name(profile, privileged=privileged, host=self._facts, default=self._defaults.apparmor)
+        if name:
+            await self._profiles.require(name)
 
     async def _mount_images(self, record: ContainerRecord) -> dict[str, ImageVolume]:
         """Image volumes, read-only, by container path (CRI Mount.image)."""

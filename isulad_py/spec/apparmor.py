@@ -13,8 +13,8 @@ LOCALHOST: Final = "localhost/"
 
 
 def profile_name(asked: SecurityProfile | None, *, privileged: bool, host: HostFacts, default: str) -> str:
-    """Empty for none. Raises Unsupported where one is asked for and the kernel has no AppArmor: to go without would be
-    less protection than was asked for."""
+    """Empty for none; `default` is empty where this host cannot load ours. Raises Unsupported where a profile is asked
+    for and there is none: to go without would be less protection than was asked for."""
     kind = asked.kind if asked is not None else None
     if kind is ProfileKind.UNCONFINED:
         return ""
@@ -27,4 +27,6 @@ def profile_name(asked: SecurityProfile | None, *, privileged: bool, host: HostF
         if not name:
             raise InvalidInput(f"{FIELD}.localhost_ref: must name a profile")
         return name
+    if kind is ProfileKind.RUNTIME_DEFAULT and not (privileged or default):
+        raise Unsupported(f"{FIELD}: the default profile cannot be loaded: apparmor_parser is not installed")
     return "" if privileged else default

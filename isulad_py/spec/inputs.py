@@ -34,7 +34,7 @@ class Defaults(Struct, frozen=True, kw_only=True):
     seccomp: bytes | None = None
     """Profile (JSON) instead of the built-in one."""
     apparmor: str = ""
-    """Name of a loaded profile; empty is none."""
+    """Name of a profile; empty is none."""
 
 
 class Handler(Struct, frozen=True, kw_only=True):

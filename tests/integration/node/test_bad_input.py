@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from isulad_py.host.facts import read_facts
 from tests.stand.node import Node
 
 pytestmark = pytest.mark.root
@@ -90,3 +91,21 @@ def test_images(node: Node) -> None:
     assert pull("127.0.0.1:1/nobody/there:latest")[0] == "UNAVAILABLE"
     status = node.call("ImageStatus", node.m.ImageStatusRequest(image=node.m.ImageSpec(image="no/such:image")))
     assert not status.HasField("image")
+
+
+@pytest.mark.skipif(read_facts().apparmor, reason="this kernel has AppArmor")
+def test_apparmor_profiles_where_the_kernel_has_none(node: Node) -> None:
+    m = node.m
+    pod_id = node.run_pod()
+    for profile in (
+        m.SecurityProfile(),
+        m.SecurityProfile(profile_type=m.SecurityProfile.Localhost, localhost_ref="x"),
+    ):
+        config = node.container_config()
+        config.linux.security_context.apparmor.CopyFrom(profile)
+        code, words = refuse_container(node, pod_id, config)
+        assert code == "UNIMPLEMENTED"
+        assert "security_context.apparmor: this kernel has no AppArmor" in words
+    config = node.container_config()
+    config.linux.security_context.apparmor.profile_type = m.SecurityProfile.Unconfined
+    node.create(pod_id, config)

@@ -16,6 +16,7 @@ from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.model.ids import ContainerId, PodId
 from isulad_py.model.pod import PodConfig, PodMetadata
 from isulad_py.model.security import NamespaceMode, NamespaceOptions, PodSecurity
+from tests.fakes.apparmor import FakeProfiles
 from tests.fakes.clock import FakeClock
 from tests.fakes.facts import host_facts
 from tests.fakes.hostfiles import FakeHostFiles
@@ -51,6 +52,8 @@ class World:
         self.sampler = FakeSampler()
         self.hostfiles = FakeHostFiles()
         self.injections = FakeInjections()
+        self.profiles = FakeProfiles()
+        self.host: dict[str, Any] = {}
         self.boot = 1
         self.deaths: list[tuple[str, BaseException]] = []
 
@@ -65,7 +68,7 @@ class World:
         tasks = TaskOwner(on_failure=lambda name, error: self.deaths.append((name, error)))
         adapters = Adapters(
             clock=cast("Any", self.clock),
-            facts=host_facts(boot_id=f"boot-{self.boot}"),
+            facts=host_facts(boot_id=f"boot-{self.boot}", **self.host),
             handlers={"runc": RuntimeHandler(name="runc")},
             records=cast("Any", self.records),
             layers=cast("Any", self.layers),
@@ -79,6 +82,7 @@ class World:
             hostfiles=cast("Any", self.hostfiles),
             identities=cast("Any", FakeIdentities()),
             injections=cast("Any", self.injections),
+            profiles=cast("Any", self.profiles),
         )
         services = build_services(Config(**config), adapters, tasks)
         node = Node(self, services, tasks)

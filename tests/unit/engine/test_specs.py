@@ -14,6 +14,7 @@ from isulad_py.model.security import (
     ContainerSecurity,
     NamespaceMode,
     NamespaceOptions,
+    PodSecurity,
     ProfileKind,
     SecurityProfile,
 )
@@ -106,3 +107,44 @@ async def test_hooks_of_the_operator_reach_containers(node: Node, world: World) 
     world.injections.entries = (HookEntry(stages=("prestart",), hook=hook, when=When(always=True)),)
     container_id = await node.create(await node.run_pod())
     assert spec_of(world, container_id)["hooks"] == {"prestart": [{"path": "/bin/hook", "args": ["hook", "one"]}]}
+
+
+async def test_the_default_apparmor_profile_is_loaded_for_whoever_is_not_privileged(world: World) -> None:
+    world.host["apparmor"] = True
+    async with world.daemon() as node:
+        await node.pull()
+        pid = NamespaceOptions(pid=NamespaceMode.CONTAINER)
+        pod_id = await node.run_pod(security=PodSecurity(privileged=True, namespaces=pid))
+        above = await node.create(pod_id, name="above", security=ContainerSecurity(privileged=True))
+        assert "apparmorProfile" not in spec_of(world, above)["process"]
+        assert world.profiles.loaded == set()
+        plain = await node.create(pod_id, name="plain")
+        assert spec_of(world, plain)["process"]["apparmorProfile"] == "isulad-default"
+        assert world.profiles.loaded == {"isulad-default"}
+
+
+async def test_a_localhost_apparmor_profile_must_be_loaded(world: World) -> None:
+    world.host["apparmor"] = True
+    world.profiles.loaded.add("mine")
+    async with world.daemon() as node:
+        await node.pull()
+        pod_id = await node.run_pod()
+        mine = SecurityProfile(kind=ProfileKind.LOCALHOST, localhost_ref="localhost/mine")
+        container_id = await node.create(pod_id, name="mine", security=ContainerSecurity(apparmor=mine))
+        assert spec_of(world, container_id)["process"]["apparmorProfile"] == "mine"
+        before = world.traces()
+        for privileged in (False, True):
+            other = SecurityProfile(kind=ProfileKind.LOCALHOST, localhost_ref="localhost/other")
+            with pytest.raises(InvalidInput, match=r"security_context\.apparmor\.localhost_ref"):
+                security = ContainerSecurity(apparmor=other, privileged=privileged)
+                await node.create(pod_id, name="other", security=security)
+        assert world.traces() == before
+
+
+async def test_a_pods_apparmor_profile_is_its_pause_containers(world: World) -> None:
+    world.host["apparmor"] = True
+    async with world.daemon() as node:
+        other = SecurityProfile(kind=ProfileKind.LOCALHOST, localhost_ref="other")
+        with pytest.raises(InvalidInput, match="localhost_ref"):
+            await node.run_pod(pid=NamespaceMode.POD, security=PodSecurity(apparmor=other))
+        assert not any(world.traces().values())

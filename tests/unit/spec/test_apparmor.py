@@ -40,6 +40,13 @@ def test_without_apparmor_a_profile_is_refused(asked: SecurityProfile) -> None:
         profile_name(asked, privileged=False, host=WITHOUT, default="ours")
 
 
+def test_without_a_parser_the_default_profile_is_refused_where_it_is_asked_for() -> None:
+    with pytest.raises(Unsupported, match="apparmor_parser"):
+        profile_name(DEFAULT, privileged=False, host=WITH, default="")
+    assert profile_name(None, privileged=False, host=WITH, default="") == ""
+    assert profile_name(DEFAULT, privileged=True, host=WITH, default="") == ""
+
+
 def test_a_localhost_profile_needs_a_name() -> None:
     with pytest.raises(InvalidInput, match="localhost_ref"):
         profile_name(SecurityProfile(kind=ProfileKind.LOCALHOST), privileged=False, host=WITH, default="")

@@ -278,7 +278,8 @@ class Containers:
             wanted = with_swap(record.resources, wanted)
             merged = merge(record.resources, wanted)
             self._specs.check_limits(merged)
-            effective = self._specs.effective(wanted)
+            # All of `unified` again: systemd, told of a change, writes over files that it has no property for.
+            effective = self._specs.effective(msgspec.structs.replace(wanted, unified=merged.unified))
             async with Undo(tasks=self._tasks) as undo:
                 former = await self._runtime.update(record.id, record.runtime_handler, effective)
                 undo.push("put limits back", partial(self._put_back, record, former))

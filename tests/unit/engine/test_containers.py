@@ -297,6 +297,19 @@ async def test_update_merges_and_hands_on(node: Node, world: World) -> None:
     assert world.runtime.containers[container_id].resources == [Resources(cpu_shares=100)]
 
 
+async def test_an_update_hands_all_files_of_the_group_on_again(world: World) -> None:
+    """systemd writes some of them over whenever it is told of a change."""
+    world.host |= {"cgroup_version": 2, "cgroup_controllers": frozenset({"cpu", "memory"})}
+    async with world.daemon() as node:
+        await node.pull()
+        asked = Resources(unified={"memory.oom.group": "1", "memory.high": "9"})
+        container_id = await node.run_container(await node.run_pod(), resources=asked)
+        await node.services.containers.update(container_id, Resources(cpu_shares=100, unified={"memory.high": "8"}))
+        wanted = Resources(cpu_shares=100, unified={"memory.oom.group": "1", "memory.high": "8"})
+        assert world.runtime.containers[container_id].resources == [wanted]
+        assert node.services.queries.container(container_id).resources == wanted
+
+
 async def test_an_update_is_all_or_nothing(node: Node, world: World) -> None:
     container_id = await node.run_container(await node.run_pod(), resources=Resources(cpu_shares=512))
     container = world.runtime.containers[container_id]

@@ -162,7 +162,7 @@ def test_signals_reach_those_they_should(node: Node) -> None:
         ids.append(node.create(pod_id, asked))
         node.start(ids[-1])
     found = node.exec(
-        ids[0], "sh", "-c", "for p in /proc/[0-9]*; do grep -qs 'exit 7' $p/cmdline && echo ${p#/proc/}; done"
+        ids[0], "sh", "-c", "for p in /proc/[0-9]*; do grep -qs 'exi[t] 7' $p/cmdline && echo ${p#/proc/}; done"
     )
     pids = found.stdout.decode().split()
     assert len(pids) >= 2

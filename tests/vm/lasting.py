@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from isulad_py.host.files import write_atomic
 from tests import images
 from tests.stand.daemon import stand_daemon
 from tests.stand.disk import mounts_below
@@ -30,8 +31,8 @@ def boot_id() -> str:
 
 
 def note(**facts: Any) -> None:
-    """For a later boot."""
-    NOTES.write_text(json.dumps({**notes(), **facts}))
+    """For a later boot, whatever happens to this one."""
+    write_atomic(str(NOTES), json.dumps({**notes(), **facts}).encode(), durable=True)
 
 
 def notes() -> dict[str, Any]:

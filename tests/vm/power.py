@@ -53,7 +53,7 @@ def listed(node: Node) -> list[str]:
 
 def test_the_daemon_starts_and_every_record_is_read(node: Node) -> None:
     note(boots=[*notes().get("boots", []), boot_id()])
-    log = node.daemon.log.read_text()
+    log = node.daemon.log.read_text(errors="replace")
     assert "put aside" not in log
     assert "damaged" not in log
     for pod in node.pods():
@@ -61,13 +61,13 @@ def test_the_daemon_starts_and_every_record_is_read(node: Node) -> None:
     for container in node.containers():
         status = node.status(container.id)
         assert status.state == node.m.CONTAINER_EXITED
-        assert status.exit_code == 255
+        assert status.exit_code in {137, 255}  # stopped before the cut, or ended by it
 
 
 def test_what_pods_left_can_be_removed(node: Node) -> None:
     node.clear_pods()
     assert (node.containers(), node.addresses()) == ([], [])
-    assert left_on_disk() == []
+    node.wait(lambda: not left_on_disk())
 
 
 def test_every_image_that_is_listed_is_whole(node: Node) -> None:

@@ -108,5 +108,5 @@ def test_after_a_kubelets_cleaning_nothing_is_held(before: dict[str, Any], node:
     assert len(node.addresses()) == 1  # of the new pod
     node.clear_pods()
     assert (node.pods(), node.containers(), node.addresses()) == ([], [], [])
-    assert left_on_disk() == []
+    node.wait(lambda: not left_on_disk())
     assert "put aside" not in node.daemon.log.read_text()

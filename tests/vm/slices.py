@@ -38,7 +38,7 @@ def test_a_container_lives_in_the_kubelets_slice(node: Node, pod_slice: str, for
     container_id = node.run_container(pod_id)
     scope = f"isulad-{container_id}.scope"
     assert cgroup_path(process_of(node, container_id)) == f"{QOS}/{pod_slice}/{scope}"
-    assert units(f"*{container_id}*") == [scope]
+    assert units(f"isulad-{container_id}*") == [scope]
     stats = node.call("PodSandboxStats", node.m.PodSandboxStatsRequest(pod_sandbox_id=pod_id)).stats
     assert stats.linux.memory.usage_bytes.value > 0
     node.stop(container_id)
@@ -58,7 +58,7 @@ def test_a_pod_of_its_own_slice_takes_it_along(node: Node) -> None:
     node.stop_pod(pod_id)
     node.remove_pod(pod_id)
     assert slice_ not in units("*.slice")
-    assert units(f"*{container_id}*") == []
+    assert units(f"isulad-{container_id}*") == []
 
 
 @pytest.mark.parametrize("ending", ["by itself", "for memory", "by a signal", "with an error", "before it began"])
@@ -83,7 +83,7 @@ def test_no_unit_is_left_however_it_ended(node: Node, ending: str) -> None:
     status = node.wait_exit(container_id)
     assert (status.reason == "OOMKilled") == (ending == "for memory")
     node.remove(container_id)
-    assert units(f"*{container_id}*") == []
+    assert units(f"isulad-{container_id}*") == []
 
 
 def test_a_kill_reaches_the_whole_scope(node: Node) -> None:

@@ -48,6 +48,8 @@ class Version(Struct, frozen=True, kw_only=True):
     """The first word of `--version`: runc, crun, runsc, ..."""
     number: str
     text: str
+    parts: frozenset[str] = frozenset()
+    """What crun says it is built with: SECCOMP, APPARMOR, CRIU and the like."""
 
 
 def parse_version(output: bytes) -> Version:
@@ -55,7 +57,8 @@ def parse_version(output: bytes) -> Version:
     first = text.splitlines()[0] if text else ""
     number = re.search(r"\d+(\.\d+)+\S*", first)
     family = first.split(" ", 1)[0].lower()
-    return Version(family=family, number=number.group() if number else "", text=first)
+    parts = frozenset(word[1:] for word in text.split() if word.startswith("+"))
+    return Version(family=family, number=number.group() if number else "", text=first, parts=parts)
 
 
 def error_of(output: bytes) -> str:
@@ -190,10 +193,13 @@ class _Features(Struct, rename="camel"):
 
 
 def parse_features(name: str, version: Version, output: bytes) -> HandlerFeatures:
-    """All false where the answer cannot be read: a runtime need not have the command."""
+    """All false where the answer cannot be read: a runtime need not have the command. crun's features are known all the
+    same: it had them before the command (1.8.6)."""
     try:
         said = msgspec.json.decode(output, type=_Features)
     except (msgspec.DecodeError, UnicodeError):
+        if version.family == "crun":
+            return _features_of_old_crun(name, version)
         said = _Features()
     linux = said.linux or _LinuxFeatures()
     extensions = linux.mount_extensions or _MountExtensions()
@@ -209,6 +215,16 @@ def parse_features(name: str, version: Version, output: bytes) -> HandlerFeature
         checkpoint=annotations.get("org.opencontainers.runc.checkpoint.enabled") == "true"
         or annotations.get("run.oci.crun.checkpoint.enabled") == "true",
         oci_version_max=said.oci_version_max,
+    )
+
+
+def _features_of_old_crun(name: str, version: Version) -> HandlerFeatures:
+    return HandlerFeatures(
+        name=name,
+        version=version.number,
+        recursive_read_only_mounts=not re.match(r"0\.|1\.[0-3](?!\d)", version.number),
+        seccomp="SECCOMP" in version.parts,
+        apparmor="APPARMOR" in version.parts,
     )
 
 

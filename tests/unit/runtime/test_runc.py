@@ -6,6 +6,7 @@ import pytest
 
 from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, InvalidInput, NotFound
 from isulad_py.model.handlers import RuntimeHandler
+from isulad_py.ports.runtime import HandlerFeatures
 from isulad_py.runtime import runc
 
 
@@ -192,3 +193,14 @@ def test_features_that_cannot_be_read_are_none(output: bytes) -> None:
 
 def test_monitor_arguments() -> None:
     assert runc.monitor_runtime_args(["--root", "/r"]) == ["--runtime-arg=--root", "--runtime-arg=/r"]
+
+
+@pytest.mark.parametrize(("number", "recursive"), [("1.8.1", True), ("1.4", True), ("1.14.3", True), ("1.3", False)])
+def test_crun_can_do_things_before_it_tells_of_them(number: str, *, recursive: bool) -> None:
+    version = runc.parse_version(f"crun version {number}\nspec: 1.0.0\n+SELINUX +APPARMOR +SECCOMP +EBPF".encode())
+    features = runc.parse_features("r", version, b"unknown command features\n")
+    assert features == HandlerFeatures(
+        name="r", version=number, recursive_read_only_mounts=recursive, seccomp=True, apparmor=True
+    )
+    bare = runc.parse_features("r", runc.parse_version(b"crun version 1.8.1"), b"")
+    assert (bare.seccomp, bare.apparmor) == (False, False)

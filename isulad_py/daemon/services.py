@@ -217,6 +217,7 @@ def _pods(config: Config, adapters: Adapters, base: _Foundation, containers: Con
         handlers=base.handlers,
         tasks=tasks,
         always=config.pod_sandbox_mode == "pause",
+        boot_id=adapters.facts.boot_id,
     )
     return Pods(
         registry=base.registry,

@@ -38,7 +38,7 @@ from isulad_py.model.resources import Resources
 from isulad_py.model.security import NamespaceMode, NamespaceOptions
 from isulad_py.model.signals import stop_signal_number
 from isulad_py.ports.clock import Clock
-from isulad_py.ports.runtime import ContainerRuntime, Launch
+from isulad_py.ports.runtime import ContainerRuntime, Launch, Remembered
 from isulad_py.ports.storage import RootFilesystems, RootfsRequest
 from isulad_py.ports.tasks import Tasks
 from isulad_py.spec.cdi import wanted_devices
@@ -189,7 +189,7 @@ class Containers:
     async def _end_failed_start(self, record: ContainerRecord) -> None:
         """What is told EXITED must not run: a runtime that gave no answer in time may have started it all the same."""
         try:
-            await self._runtime.kill(record.id, record.runtime_handler, signal.SIGKILL)
+            await self._runtime_kill(record, signal.SIGKILL)
         except EngineError as error:
             log.warning("container not ended after a failed start", container=record.id, error=str(error))
 
@@ -220,19 +220,40 @@ class Containers:
 
     async def kill(self, container_id: str) -> None:
         """Ends a container at once, also one that was created and never started: its first process waits in the
-        pod's namespaces and cgroup, which are about to go."""
+        pod's namespaces and cgroup, which are about to go. And one whose removal has not come to its end yet."""
         record = self._registry.containers.find(container_id)
-        if record is not None and (can_stop(record.state) or record.state is ContainerState.CREATED):
+        if record is None:
+            return
+        if can_stop(record.state) or record.state is ContainerState.CREATED:
             await self._kill(record)
+        elif record.state is ContainerState.REMOVING and record.created_at and record.exit is None:
+            await self._kill_removed(record)
+
+    async def _kill_removed(self, record: ContainerRecord) -> None:
+        """Nobody watches it any more, and its end goes on no record."""
+        await self._signal(record, signal.SIGKILL)
+        try:
+            async with asyncio.timeout(KILL_SECONDS):
+                await self._runtime.wait_exit(record.id, self._remembered(record).processes)
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"container {record.id} still runs {KILL_SECONDS:.0f} s after SIGKILL") from error
 
     async def _signal(self, record: ContainerRecord, number: int) -> None:
         if record.state is ContainerState.PAUSED:
             with contextlib.suppress(FailedPrecondition):  # it was resumed by the signal before
                 await self._runtime.resume(record.id, record.runtime_handler)
         try:
-            await self._runtime.kill(record.id, record.runtime_handler, number)
+            await self._runtime_kill(record, number)
         except NotFound:
             log.warning("runtime does not know a running container", container=record.id)
+
+    async def _runtime_kill(self, record: ContainerRecord, number: int) -> None:
+        await self._runtime.kill(record.id, record.runtime_handler, number, remembered=self._remembered(record))
+
+    def _remembered(self, record: ContainerRecord) -> Remembered:
+        if record.boot_id != self._boot_id:
+            return Remembered()
+        return Remembered(processes=record.processes, cgroup_path=record.cgroup_path)
 
     async def _ended_within(self, container_id: ContainerId, seconds: float) -> bool:
         try:
@@ -263,7 +284,7 @@ class Containers:
 
     async def _release(self, record: ContainerRecord) -> None:
         self._exits.unwatch(record.id)
-        await self._runtime.delete(record.id, record.runtime_handler)
+        await self._runtime.delete(record.id, record.runtime_handler, remembered=self._remembered(record))
         await self._rootfs.remove(record.id)
         await self._specs.release(record.id)
         await self._registry.containers.forget(record.id)

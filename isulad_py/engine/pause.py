@@ -10,7 +10,7 @@ from isulad_py.model.container import ImageSpec, Processes
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.pod import PodRecord
 from isulad_py.model.security import NamespaceMode
-from isulad_py.ports.runtime import ContainerRuntime, Launch
+from isulad_py.ports.runtime import NOTHING, ContainerRuntime, Launch, Remembered
 from isulad_py.ports.storage import RootFilesystems, RootfsRequest
 from isulad_py.ports.tasks import Tasks
 
@@ -26,6 +26,7 @@ class PauseContainers:
         handlers: Handlers,
         tasks: Tasks,
         always: bool,
+        boot_id: str,
     ) -> None:
         self._images = images
         self._rootfs = rootfs
@@ -34,6 +35,7 @@ class PauseContainers:
         self._handlers = handlers
         self._tasks = tasks
         self._always = always
+        self._boot_id = boot_id
 
     def needed(self, record: PodRecord) -> bool:
         """A PID namespace that belongs to the pod lives as long as its first process (pid_namespaces(7))."""
@@ -57,5 +59,8 @@ class PauseContainers:
     async def remove(self, record: PodRecord) -> None:
         """Idempotent; works from the record of a half-made pod."""
         container_id = ContainerId(record.id)
-        await self._runtime.delete(container_id, self._handlers.resolve(record.runtime_handler))
+        remembered = NOTHING
+        if record.pause is not None and record.boot_id == self._boot_id:
+            remembered = Remembered(processes=record.pause)
+        await self._runtime.delete(container_id, record.runtime_handler, remembered=remembered)
         await self._rootfs.remove(container_id)

@@ -28,6 +28,19 @@ class Launch(Struct, frozen=True, kw_only=True):
     """cgroup (as in `ContainerRecord.cgroup_path`) that the monitor joins, so that it is accounted to the pod."""
 
 
+class Remembered(Struct, frozen=True, kw_only=True):
+    """What the engine knows of a container by itself: for a runtime whose own notes are gone (its state directory was
+    lost while the container ran)."""
+
+    processes: Processes = Processes()
+    """Empty where they cannot live any more: after a reboot their numbers may be those of others."""
+    cgroup_path: str = ""
+    """As in `ContainerRecord`."""
+
+
+NOTHING = Remembered()
+
+
 class ExecCommand(Struct, frozen=True, kw_only=True):
     """A process to run in a running container (OCI runtime spec, process)."""
 
@@ -69,7 +82,15 @@ class ContainerRuntime(Protocol):
 
     async def start(self, container_id: ContainerId, handler: str) -> None: ...
 
-    async def kill(self, container_id: ContainerId, handler: str, signal: int, *, everyone: bool = False) -> None:
+    async def kill(
+        self,
+        container_id: ContainerId,
+        handler: str,
+        signal: int,
+        *,
+        everyone: bool = False,
+        remembered: Remembered = NOTHING,
+    ) -> None:
         """Success when the process has already ended."""
         ...
 
@@ -85,9 +106,9 @@ class ContainerRuntime(Protocol):
         """Its own word: creating, created, running, stopped, paused; empty where it knows no such container."""
         ...
 
-    async def delete(self, container_id: ContainerId, handler: str) -> None:
+    async def delete(self, container_id: ContainerId, handler: str, *, remembered: Remembered = NOTHING) -> None:
         """Ends what still runs, the monitor included, and removes bundle, run directory and cgroup. Idempotent; works
-        from the id alone, also for a half-made container."""
+        from the id alone, also for a half-made container. An empty `handler` is the one that it was made with."""
         ...
 
     async def exec_sync(self, command: ExecCommand) -> ExecResult:

@@ -30,7 +30,7 @@ from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.resources import Resources
 from isulad_py.ports.clock import Clock
-from isulad_py.ports.runtime import ExecCommand, ExecResult, HandlerFeatures, Launch
+from isulad_py.ports.runtime import NOTHING, ExecCommand, ExecResult, HandlerFeatures, Launch, Remembered
 from isulad_py.runtime import criu, members, monitor, runc
 from isulad_py.runtime.attach import Attachments
 from isulad_py.runtime.attach_output import Patience
@@ -74,7 +74,7 @@ class OciRuntime:
         self._facts = facts
         self._options = options
         self._layout = Layout(options.state)
-        self._bundles = Bundles(self._layout)
+        self._bundles = Bundles(self._layout, facts.boot_id)
         self._programs = Programs(
             handlers=handlers,
             monitor=options.monitor,
@@ -201,14 +201,22 @@ class OciRuntime:
             raise FailedPrecondition(f"{command}: container {container_id} is {state}, not {needed}")
         await self._programs.call(Call(handler=handler, words=(command, container_id), step=command))
 
-    async def kill(self, container_id: ContainerId, handler: str, signal: int, *, everyone: bool = False) -> None:
-        await self._endings.kill(container_id, handler, signal, everyone=everyone)
+    async def kill(
+        self,
+        container_id: ContainerId,
+        handler: str,
+        signal: int,
+        *,
+        everyone: bool = False,
+        remembered: Remembered = NOTHING,
+    ) -> None:
+        await self._endings.kill(container_id, handler, signal, everyone=everyone, remembered=remembered)
 
     async def wait_exit(self, container_id: ContainerId, processes: Processes) -> ExitFact:
         return await self._endings.wait_exit(container_id, processes)
 
-    async def delete(self, container_id: ContainerId, handler: str) -> None:
-        await self._endings.delete(container_id, handler)
+    async def delete(self, container_id: ContainerId, handler: str, *, remembered: Remembered = NOTHING) -> None:
+        await self._endings.delete(container_id, handler, remembered=remembered)
 
     async def state(self, container_id: ContainerId, handler: str) -> str:
         return await blocking.run(self._read_state, container_id, handler) or await self._ask_state(

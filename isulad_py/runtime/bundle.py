@@ -33,6 +33,8 @@ class Launched(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What `create` found out and the other calls need, also after the daemon's death."""
 
     handler: str
+    boot_id: str = ""
+    """Of the kernel's run in which it was made: the processes of another have ended, whatever bears their numbers."""
     family: str = ""
     """First word of the runtime's version: what its state directory and signals are like."""
     processes: Processes = Processes()
@@ -61,8 +63,9 @@ class _Spec(Struct):
 
 
 class Bundles:
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, boot_id: str) -> None:
         self._layout = layout
+        self._boot_id = boot_id
 
     def write(self, launch: Launch) -> str:
         """A new bundle; its path. The log's directory is made. AlreadyExists, with nothing changed, where there is one;
@@ -101,15 +104,20 @@ class Bundles:
         return f"k8s-file:log/{name}" if ":" in directory else f"k8s-file:{launch.log_path}"
 
     def write_record(self, container_id: ContainerId, launched: Launched) -> None:
-        files.write_atomic(self._layout.record(container_id), msgspec.json.encode(launched), mode=0o600)
+        made = msgspec.structs.replace(launched, boot_id=self._boot_id)
+        files.write_atomic(self._layout.record(container_id), msgspec.json.encode(made), mode=0o600)
 
     def record(self, container_id: ContainerId) -> Launched:
-        """Raises NotFound for a container that does not exist or was never made whole."""
+        """Raises NotFound for a container that does not exist or was never made whole. One that was made before the
+        machine was restarted has no processes."""
         try:
             data = files.read_limited(self._layout.record(container_id), _SMALL)
-            return msgspec.json.decode(data, type=Launched)
+            launched = msgspec.json.decode(data, type=Launched)
         except (NotFound, msgspec.DecodeError) as error:
             raise NotFound(f"container {container_id} is not known to the runtime") from error
+        if launched.boot_id != self._boot_id:
+            return msgspec.structs.replace(launched, processes=Processes())
+        return launched
 
     def spec(self, container_id: ContainerId) -> bytes:
         try:
@@ -151,6 +159,13 @@ class Bundles:
         """Whether the state directory is one that we can read: runc's or crun's."""
         state = Path(self._layout.runtime_state(handler, container_id))
         return (state / "state.json").exists() or (state / "status").exists()
+
+    def handler_of(self, container_id: ContainerId) -> str:
+        """Which it was made with; empty where nothing tells: then no runtime knows of it."""
+        with contextlib.suppress(NotFound):
+            return self.record(container_id).handler
+        homes = (handler for handler in _names(self._layout.runtime) if self.has_runtime_state(container_id, handler))
+        return next(homes, "")
 
     def remove(self, container_id: ContainerId) -> None:
         """Idempotent."""

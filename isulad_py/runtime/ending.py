@@ -17,6 +17,7 @@ from isulad_py.model.container import ExitFact, Processes
 from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, NotFound
 from isulad_py.model.ids import ContainerId
 from isulad_py.ports.clock import Clock
+from isulad_py.ports.runtime import NOTHING, Remembered
 from isulad_py.runtime import members, runc
 from isulad_py.runtime.bundle import Bundles, Launched
 from isulad_py.runtime.layout import Layout
@@ -45,13 +46,37 @@ class Endings:
         self._mounts = cgroup_mounts
         self._clock = clock
 
-    async def kill(self, container_id: ContainerId, handler: str, number: int, *, everyone: bool) -> None:
+    async def kill(
+        self,
+        container_id: ContainerId,
+        handler: str,
+        number: int,
+        *,
+        everyone: bool,
+        remembered: Remembered = NOTHING,
+    ) -> None:
         """Success when it has already ended."""
-        launched = await blocking.run(self._bundles.record, container_id)
+        launched = await blocking.run(self._launched, container_id, remembered)
         if launched.family not in DIRECT:
             await self._kill_by_program(container_id, handler, number, everyone=everyone)
             return
         await blocking.run(self._signal, launched, number, everyone=everyone)
+
+    def _launched(self, container_id: ContainerId, remembered: Remembered) -> Launched:
+        """Raises NotFound where neither its bundle nor the engine knows of a process."""
+        try:
+            return self._bundles.record(container_id)
+        except NotFound:
+            if not remembered.processes.pid:
+                raise
+        log.warning("container has lost its bundle", container=container_id)
+        cgroups = self._own(remembered.cgroup_path, container_id)
+        return Launched(handler="", family="runc", processes=remembered.processes, cgroups=cgroups)
+
+    def _own(self, cgroup_path: str, container_id: ContainerId) -> dict[str, str]:
+        """Directory by controller."""
+        path = "/" + cgroup_path.strip("/")
+        return _own({key: mount + path for key, mount in self._mounts.items()}, container_id) if cgroup_path else {}
 
     @staticmethod
     def _signal(launched: Launched, number: int, *, everyone: bool) -> None:
@@ -107,20 +132,21 @@ class Endings:
             kills = None
         return self._bundles.out_of_memory(container_id) if kills is None else kills > 0
 
-    async def delete(self, container_id: ContainerId, handler: str) -> None:
+    async def delete(self, container_id: ContainerId, handler: str, *, remembered: Remembered = NOTHING) -> None:
         """Idempotent. The bundle goes last, so that what could not be removed is found again."""
-        if not await blocking.run(self._exists, container_id, handler):
+        handler = handler or await blocking.run(self._bundles.handler_of, container_id)
+        if not remembered.processes.pid and not await blocking.run(self._exists, container_id, handler):
             return
         try:
-            launched = await blocking.run(self._bundles.record, container_id)
+            launched = await blocking.run(self._launched, container_id, remembered)
         except NotFound:
             cgroups = await self._end_half_made(container_id)
-            await self._delete_state(container_id, handler, force=True)
+            force = True
         else:
             cgroups = _own(launched.cgroups, container_id)
             await self._end_launched(container_id, launched, cgroups)
-            await self._delete_state(container_id, handler, force=launched.family not in DIRECT)
-            await blocking.run(_remove_all, launched.monitor_cgroups)
+            force = not launched.handler or launched.family not in DIRECT
+        await self._delete_state(container_id, handler, force=force)
         await self._remove_cgroups(cgroups)
         await blocking.run(self._bundles.remove, container_id)
 
@@ -141,6 +167,7 @@ class Endings:
             raise HostFailure(f"delete: process {processes.pid} still runs after SIGKILL") from error
         await self._empty(directory)
         await self._end_monitor(container_id, processes)
+        await blocking.run(_remove_all, launched.monitor_cgroups)
 
     async def _end_monitor(self, container_id: ContainerId, processes: Processes) -> None:
         try:
@@ -162,8 +189,7 @@ class Endings:
         except TimeoutError as error:
             raise HostFailure("delete: the monitor or the runtime still runs after SIGKILL") from error
         path = await blocking.run(self._bundles.cgroups_path, container_id)
-        below = {key: mount + path.rstrip("/") for key, mount in self._mounts.items() if path.startswith("/")}
-        cgroups = _own(below, container_id)
+        cgroups = self._own(path, container_id) if path.startswith("/") else {}
         await self._empty(members.listing(cgroups))
         return cgroups
 
@@ -185,8 +211,13 @@ class Endings:
             await self._clock.sleep(POLL_SECONDS)
 
     async def _delete_state(self, container_id: ContainerId, handler: str, *, force: bool) -> None:
-        if not await blocking.run(self._bundles.has_runtime_state, container_id, handler):
+        if not handler or not await blocking.run(self._bundles.has_runtime_state, container_id, handler):
             return
+        if handler in self._programs.handlers:  # else it was taken out of the configuration, and its files must do
+            await self._delete_by_program(container_id, handler, force=force)
+        await blocking.run(self._bundles.remove_runtime_state, container_id, handler)
+
+    async def _delete_by_program(self, container_id: ContainerId, handler: str, *, force: bool) -> None:
         words = tuple(runc.delete_args(container_id, force=force))
         try:
             await self._programs.call(Call(handler=handler, words=words, step="delete"))
@@ -195,8 +226,7 @@ class Endings:
         except FailedPrecondition:
             if force:
                 raise
-            await self._delete_state(container_id, handler, force=True)
-        await blocking.run(self._bundles.remove_runtime_state, container_id, handler)
+            await self._delete_by_program(container_id, handler, force=True)
 
     async def _remove_cgroups(self, cgroups: Mapping[str, str]) -> None:
         """runc leaves those that were not empty yet, or that it did not make."""

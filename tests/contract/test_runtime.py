@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import shutil
 import signal
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -27,7 +28,7 @@ from isulad_py.model.errors import (
 )
 from isulad_py.model.ids import ContainerId, new_id
 from isulad_py.model.resources import Resources
-from isulad_py.ports.runtime import ContainerRuntime, ExecCommand, ExecResult, Launch
+from isulad_py.ports.runtime import ContainerRuntime, ExecCommand, ExecResult, Launch, Remembered
 from isulad_py.runtime.adapter import OciRuntime, Options
 from tests.fakes.runtime import FakeRuntime
 from tests.stand.cgroups import cgroups_named, remove_cgroup
@@ -52,6 +53,13 @@ class Bed:
     def restarted(self) -> ContainerRuntime:
         """What a new daemon would have over the same machine."""
         return self.runtime if isinstance(self.runtime, FakeRuntime) else real_runtime(self.family, self.state)
+
+    def lose_directory(self) -> None:
+        """Somebody clears the state directory while containers run."""
+        if isinstance(self.runtime, FakeRuntime):
+            self.runtime.lose_directory()
+        else:
+            shutil.rmtree(self.state)
 
     def launch(self, args: Sequence[str], **changes: object) -> Launch:
         container_id = ContainerId(new_id())
@@ -382,3 +390,36 @@ async def test_versions_and_features(bed: Bed) -> None:
     for ask in (bed.runtime.features, bed.runtime.checkpoint_obstacle):
         with pytest.raises(InvalidInput):
             await ask("nobody")
+
+
+async def test_who_runs_without_a_directory_is_ended_by_what_is_remembered(bed: Bed) -> None:
+    launch = bed.launch(FOR_EVER)
+    processes = await bed.runtime.create(launch)
+    await bed.runtime.start(launch.id, HANDLER)
+    bed.lose_directory()
+    remembered = Remembered(processes=processes, cgroup_path=f"{bed.cgroup_parent}/{launch.id}")
+    with pytest.raises(NotFound):
+        await bed.runtime.kill(launch.id, HANDLER, signal.SIGKILL)
+    await bed.runtime.kill(launch.id, HANDLER, signal.SIGKILL, remembered=remembered)
+    fact = await bed.runtime.wait_exit(launch.id, processes)
+    assert (fact.exit_code, fact.reason) == (255, "ContainerStatusUnknown")
+    await bed.runtime.delete(launch.id, HANDLER, remembered=remembered)
+    await bed.runtime.delete(launch.id, HANDLER, remembered=remembered)
+
+
+async def test_deletion_without_a_directory_ends_who_runs(bed: Bed) -> None:
+    launch = bed.launch(FOR_EVER)
+    processes = await bed.runtime.create(launch)
+    await bed.runtime.start(launch.id, HANDLER)
+    bed.lose_directory()
+    remembered = Remembered(processes=processes, cgroup_path=f"{bed.cgroup_parent}/{launch.id}")
+    await bed.runtime.delete(launch.id, HANDLER, remembered=remembered)
+    assert not pidfd.alive(processes.pid, processes.pid_started)
+    assert not pidfd.alive(processes.monitor_pid, processes.monitor_started)
+
+
+async def test_deletion_finds_the_handler_by_itself(bed: Bed) -> None:
+    await bed.running()
+    (container_id,) = await bed.runtime.present()
+    await bed.runtime.delete(container_id, "")
+    assert await bed.runtime.present() == frozenset()

@@ -27,7 +27,7 @@ from isulad_py.model.errors import (
 )
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.resources import Resources
-from isulad_py.ports.runtime import ExecCommand, ExecResult, HandlerFeatures, Launch
+from isulad_py.ports.runtime import NOTHING, ExecCommand, ExecResult, HandlerFeatures, Launch, Remembered
 from tests.fakes.faults import Faults
 
 OUTPUT_LIMIT = 16 * 1024 * 1024
@@ -77,6 +77,8 @@ class FakeRuntime:
         self.faults = Faults()
         self.handlers = handlers
         self.containers: dict[ContainerId, FakeContainer] = {}
+        self.lost: dict[int, FakeContainer] = {}
+        """By process number, those whose directory is gone while they run."""
         self.half_made: set[ContainerId] = set()
         """Ids with something on disk and no container, as a daemon that dies in `create` leaves them."""
         self.on_exec: Callable[[ExecCommand], ExecResult] | None = None
@@ -87,8 +89,16 @@ class FakeRuntime:
 
     def end(self, container_id: str, code: int = 0, *, oom_killed: bool = False) -> None:
         """The container's first process exits."""
-        container = self._find(ContainerId(container_id))
+        self._end_of(self._find(ContainerId(container_id)), code, oom_killed=oom_killed)
+
+    def _end_of(self, container: FakeContainer, code: int, *, oom_killed: bool = False) -> None:
         self._end(container, ExitFact(exit_code=code, finished_at=self._now_ns(), oom_killed=oom_killed))
+
+    def lose_directory(self) -> None:
+        """Everything in the state directory goes; what runs, runs on."""
+        self.lost |= {container.processes.pid: container for container in self.containers.values()}
+        self.containers.clear()
+        self.half_made.clear()
 
     def lose(self, container_id: str) -> None:
         """Container and monitor are killed at once: nobody knows the exit code."""
@@ -100,6 +110,7 @@ class FakeRuntime:
 
     def reboot(self) -> None:
         self.containers.clear()
+        self.lost.clear()
         self.half_made.clear()
 
     @staticmethod
@@ -144,19 +155,34 @@ class FakeRuntime:
         if code is not None:
             self.end(container_id, code)
 
-    async def kill(self, container_id: ContainerId, handler: str, signal: int, *, everyone: bool = False) -> None:
-        container = self._find(container_id)
+    async def kill(
+        self,
+        container_id: ContainerId,
+        handler: str,
+        signal: int,
+        *,
+        everyone: bool = False,
+        remembered: Remembered = NOTHING,
+    ) -> None:
+        container = self._known(container_id, remembered) or self._find(container_id)
         await self.faults.at("kill")
         container.signals.append(signal)
         code = _reaction(container, signal)
         if code is not None:
-            self.end(container_id, code)
+            self._end_of(container, code)
+
+    def _known(self, container_id: ContainerId, remembered: Remembered) -> FakeContainer | None:
+        """Also one whose directory is lost, by its process."""
+        lost = self.lost.get(remembered.processes.pid)
+        return self.containers.get(container_id) or lost
 
     async def wait_exit(self, container_id: ContainerId, processes: Processes) -> ExitFact:
-        container = self.containers.get(container_id)
+        container = self._known(container_id, Remembered(processes=processes))
         if container is None:
             return ExitFact(exit_code=255, finished_at=self._now_ns(), reason="ContainerStatusUnknown")
         await container.ended.wait()
+        if container_id not in self.containers:
+            return ExitFact(exit_code=255, finished_at=self._now_ns(), reason="ContainerStatusUnknown")
         assert container.fact is not None
         return container.fact
 
@@ -164,11 +190,12 @@ class FakeRuntime:
         container = self.containers.get(container_id)
         return container.state if container else ""
 
-    async def delete(self, container_id: ContainerId, handler: str) -> None:
+    async def delete(self, container_id: ContainerId, handler: str, *, remembered: Remembered = NOTHING) -> None:
         await self.faults.at("delete")
-        if container := self.containers.get(container_id):
-            self.end(container_id, 128 + signal.SIGKILL)
-            del self.containers[container.launch.id]
+        if container := self._known(container_id, remembered):
+            self._end_of(container, 128 + signal.SIGKILL)
+            self.containers.pop(container_id, None)
+            self.lost.pop(container.processes.pid, None)
         self.half_made.discard(container_id)
 
     async def exec_sync(self, command: ExecCommand) -> ExecResult:

@@ -383,3 +383,45 @@ async def test_a_log_is_reopened_while_the_container_runs(node: Node, world: Wor
     await node.services.containers.stop(container_id, 0)
     with pytest.raises(FailedPrecondition):
         await node.services.containers.reopen_log(container_id)
+
+
+async def test_a_container_whose_directory_is_lost_is_stopped_all_the_same(node: Node, world: World) -> None:
+    container_id = await node.run_container(await node.run_pod())
+    world.runtime.lose_directory()
+    await node.services.containers.stop(container_id, 1)
+    record = node.services.queries.container(container_id)
+    assert (record.state, record.reason) == (ContainerState.EXITED, "ContainerStatusUnknown")
+    await node.services.containers.remove(container_id)
+    assert not world.runtime.lost
+
+
+async def test_a_container_without_directory_is_removed_with_its_processes(node: Node, world: World) -> None:
+    pod_id = await node.run_pod(pid=NamespaceMode.POD)
+    await node.create(pod_id)
+    world.runtime.lose_directory()
+    assert len(world.runtime.lost) == 2
+    await node.services.pods.remove(pod_id)
+    assert not world.runtime.lost
+
+
+async def test_what_is_remembered_of_another_boot_is_nobodys(world: World) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        container_id = await node.run_container(await node.run_pod())
+    world.runtime.lose_directory()
+    world.boot += 1
+    async with world.daemon() as node:
+        await node.services.containers.remove(container_id)
+    assert [container.signals for container in world.runtime.lost.values()] == [[]]
+
+
+async def test_a_stopped_pod_has_no_process_of_a_container_that_is_being_removed(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    container_id = await node.create(pod_id)
+    world.runtime.faults.fail["delete"] = HostFailure("delete: busy")
+    with pytest.raises(HostFailure, match="busy"):
+        await node.services.containers.remove(container_id)
+    assert node.services.queries.container(container_id).state is ContainerState.REMOVING
+    assert world.runtime.containers[container_id].fact is None
+    await node.services.pods.stop(pod_id)
+    assert world.runtime.containers[container_id].fact is not None

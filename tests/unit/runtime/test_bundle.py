@@ -23,7 +23,7 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture
 def bundles(layout: Layout) -> Bundles:
-    return Bundles(layout)
+    return Bundles(layout, "boot")
 
 
 def launch(**changes: object) -> Launch:
@@ -75,7 +75,9 @@ def test_a_record_comes_back(bundles: Bundles) -> None:
     with pytest.raises(NotFound):
         bundles.record(ID)
     processes = Processes(pid=1, pid_started=2, monitor_pid=3, monitor_started=4)
-    launched = Launched(handler="runc", family="runc", processes=processes, cgroups={"pids": "/x"}, log_path="/l")
+    launched = Launched(
+        handler="runc", boot_id="boot", family="runc", processes=processes, cgroups={"pids": "/x"}, log_path="/l"
+    )
     bundles.write_record(ID, launched)
     assert bundles.record(ID) == launched
 
@@ -138,6 +140,24 @@ def test_what_has_only_a_runtimes_state_is_present(bundles: Bundles, layout: Lay
     assert bundles.present() == frozenset()
     Path(layout.runtime_state("crun", ContainerId("def"))).mkdir(parents=True)
     assert bundles.present() == {"def"}
+
+
+def test_after_a_reboot_a_container_has_no_processes(bundles: Bundles, layout: Layout) -> None:
+    """The state need not be on a tmpfs, and their numbers may be those of others by now."""
+    bundles.write(launch())
+    bundles.write_record(ID, Launched(handler="runc", processes=Processes(pid=1, pid_started=2), log_path="/l"))
+    later = Bundles(layout, "next boot").record(ID)
+    assert (later.processes, later.log_path) == (Processes(), "/l")
+
+
+def test_which_handler_a_container_was_made_with(bundles: Bundles, layout: Layout) -> None:
+    assert bundles.handler_of(ID) == ""
+    bundles.write(launch(handler="crun"))
+    assert bundles.handler_of(ID) == ""
+    Path(layout.runtime_state("crun", ID)).mkdir()
+    assert bundles.handler_of(ID) == "crun"
+    bundles.write_record(ID, Launched(handler="other"))
+    assert bundles.handler_of(ID) == "other"
 
 
 def test_removal_can_be_repeated(bundles: Bundles) -> None:

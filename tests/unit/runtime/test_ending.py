@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from isulad_py.host import pidfd
 from isulad_py.host.clock import SystemClock
 from isulad_py.model.container import Processes
 from isulad_py.model.errors import HostFailure, NotFound
 from isulad_py.model.ids import ContainerId
-from isulad_py.ports.runtime import Launch
+from isulad_py.ports.runtime import Launch, Remembered
 from isulad_py.runtime.bundle import Bundles, Launched
 from isulad_py.runtime.ending import Endings, note_failure
 from isulad_py.runtime.layout import Layout
@@ -24,7 +27,7 @@ ID = ContainerId("abc")
 class Bed:
     def __init__(self, folder: Path) -> None:
         self.layout = Layout(str(folder / "state"))
-        self.bundles = Bundles(self.layout)
+        self.bundles = Bundles(self.layout, "boot")
         simulated = SimulatedPrograms(folder)
         programs = Programs(
             handlers=simulated.handlers, monitor=str(folder / "monitor"), layout=self.layout, command_seconds=20
@@ -126,6 +129,40 @@ async def test_deletion_asks_the_runtime_only_where_it_has_something(bed: Bed) -
     (state / "state.json").write_text("4194305")
     await bed.endings.delete(ID, "runc")
     assert not state.exists()
+
+
+@pytest.mark.parametrize("handler", ["", "runc"])
+async def test_deletion_finds_the_handler_by_itself(bed: Bed, handler: str) -> None:
+    bed.container({})
+    state = Path(bed.layout.runtime_state("runc", ID))
+    state.mkdir()
+    (state / "state.json").write_text("4194305")
+    await bed.endings.delete(ID, handler)
+    assert not state.exists()
+    assert bed.bundles.present() == frozenset()
+
+
+async def test_a_handler_that_was_taken_out_of_the_configuration_leaves_files_only(bed: Bed) -> None:
+    bed.bundles.write(Launch(id=ID, handler="gone", spec=b"{}"))
+    bed.bundles.write_record(ID, Launched(handler="gone", family="runc"))
+    Path(bed.layout.runtime_state("gone", ID)).mkdir()
+    await bed.endings.delete(ID, "gone")
+    assert bed.bundles.present() == frozenset()
+
+
+async def test_who_has_lost_its_bundle_is_ended_by_what_is_remembered(bed: Bed, tmp_path: Path) -> None:
+    (tmp_path / "cgroup/pods/abc").mkdir(parents=True)
+    with subprocess.Popen(["sleep", "1000"]) as sleeper:
+        processes = Processes(pid=sleeper.pid, pid_started=pidfd.start_time(sleeper.pid))
+        remembered = Remembered(processes=processes, cgroup_path="/pods/abc")
+        await bed.endings.kill(ID, "runc", signal.SIGTERM, everyone=True, remembered=remembered)
+        assert sleeper.wait() == -signal.SIGTERM
+    with subprocess.Popen(["sleep", "1000"]) as sleeper:
+        processes = Processes(pid=sleeper.pid, pid_started=pidfd.start_time(sleeper.pid))
+        await bed.endings.delete(ID, "runc", remembered=Remembered(processes=processes, cgroup_path="/pods/abc"))
+        assert not pidfd.alive(processes.pid, processes.pid_started)
+    assert not (tmp_path / "cgroup/pods/abc").exists()
+    assert (tmp_path / "cgroup/pods").exists()
 
 
 async def test_signals_for_the_unknown_and_the_ended(bed: Bed) -> None:

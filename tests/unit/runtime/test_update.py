@@ -71,7 +71,7 @@ def runtime(tmp_path: Path, process: int) -> Runtime:
 
 
 def bundles_in(folder: Path) -> Bundles:
-    return Bundles(Layout(str(folder)))
+    return Bundles(Layout(str(folder)), "boot")
 
 
 def updates(runtime: Runtime) -> Updates:

@@ -34,6 +34,7 @@ from isulad_py.wire.server import UNDO_SECONDS, Server
 
 log = structlog.get_logger(__name__)
 
+LEFTOVER_SECONDS: Final = 10.0
 FIRST_SWEEP_SECONDS: Final = 10.0
 
 
@@ -58,7 +59,7 @@ async def assemble_daemon(start: Start, lifecycle: Lifecycle) -> Serving:
     adapters = await open_adapters(config, lifecycle, environment=start.environment, measure=metrics.operation)
     services = build_services(config, adapters, lifecycle.background, metrics.pull_finished)
     await services.recovery.run()
-    await services.leftovers.clear()
+    await services.leftovers.clear(LEFTOVER_SECONDS)
     lifecycle.essential.start(services.sweeper.run(), name="sweeper")
     # A kubelet finds the names of half-made pods free, unless what has to be undone hangs: nobody waits for that.
     await services.sweeper.first_round(FIRST_SWEEP_SECONDS)

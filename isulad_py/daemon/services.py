@@ -134,7 +134,7 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
             layers=adapters.layers,
             network=adapters.network,
             images=base.images,
-            default_handler=config.default_runtime,
+            tasks=tasks,
         ),
         sweeper=Sweeper(
             registry=base.registry, containers=containers, pods=pods, images=base.images, clock=adapters.clock

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 
 import msgspec
 import structlog
@@ -11,7 +13,7 @@ from isulad_py.engine.containers import Containers
 from isulad_py.engine.exits import Exits
 from isulad_py.engine.images import Images
 from isulad_py.engine.pods import Pods
-from isulad_py.engine.registry import Registry
+from isulad_py.engine.registry import POD, Registry
 from isulad_py.model.container import ContainerRecord, ContainerState, ExitFact
 from isulad_py.model.errors import EngineError
 from isulad_py.model.pod import PodRecord, PodState
@@ -20,10 +22,14 @@ from isulad_py.ports.network import Network
 from isulad_py.ports.runtime import ContainerRuntime
 from isulad_py.ports.sandbox import PodEnvironments
 from isulad_py.ports.storage import Layers, RootFilesystems
+from isulad_py.ports.tasks import Tasks
 
 log = structlog.get_logger(__name__)
 
 UNKNOWN_CODE = 255
+
+_Piece = tuple[str, str, Callable[[], Awaitable[None]]]
+"""What it is, its key, and how it is cleared."""
 
 
 class Recovery:
@@ -122,7 +128,7 @@ class Leftovers:
         layers: Layers,
         network: Network,
         images: Images,
-        default_handler: str,
+        tasks: Tasks,
     ) -> None:
         self._registry = registry
         self._runtime = runtime
@@ -131,27 +137,40 @@ class Leftovers:
         self._layers = layers
         self._network = network
         self._images = images
-        self._default_handler = default_handler
+        self._tasks = tasks
 
-    async def clear(self) -> None:
-        """Run once at start, before any call is served: later, what is on no record may just be coming."""
+    async def clear(self, patience_seconds: float) -> None:
+        """Run once at start, before any call is served: later, what is on no record may just be coming. Returns at the
+        end of patience; what takes longer goes on, one piece after the other, and touches nothing that comes later."""
         aside = await self._registry.quarantined()
         if aside:
-            # A record that cannot be read may name images, networks and ids that nothing else tells: leave all be.
-            log.error("records are put aside: nothing is swept until they are seen to", ids=sorted(aside))
-            return
-        known = {*self._registry.containers, *self._registry.pods}
-        for container_id in await self._runtime.present() - known:
-            await self._try("container", container_id, self._runtime.delete(container_id, self._default_handler))
-        for container_id in await self._rootfs.present() - known:
-            await self._try("root file system", container_id, self._rootfs.remove(container_id))
-        for key in await self._layers.views():
-            if key.rpartition("-")[0] not in known:  # it would keep the layers that it shows
-                await self._try("image volume", key, self._layers.release(key))
-        for pod_id in await self._environments.present() - known:
-            await self._try("pod environment", pod_id, self._environments.destroy(pod_id))
-        live = [pod.attachment for pod in self._registry.pods.values() if pod.attachment is not None]
-        await self._try("networks", "gc", self._network.collect(live))
+            log.error("records are put aside: what is theirs stays until they are seen to", ids=sorted(aside))
+        pieces = await self._find(aside)
+        clearing = self._tasks.start(self._clear(pieces, aside), name="leftovers")
+        await asyncio.wait([clearing], timeout=patience_seconds)
+        if not clearing.done():
+            log.warning("clearing of leftovers takes long: it goes on in the background", pieces=len(pieces))
+
+    async def _find(self, aside: Mapping[str, str]) -> list[_Piece]:
+        """What bears an id that no record has, also none that is put aside."""
+        known = {*self._registry.containers, *self._registry.pods, *aside}
+        runtime, rootfs = await self._runtime.present(), await self._rootfs.present()
+        views, environments = await self._layers.views(), await self._environments.present()
+        # A view would keep the layers that it shows. Its key is its container's id and a number.
+        views = frozenset(key for key in views if key.rpartition("-")[0] not in known)
+        return [
+            *(("container", key, partial(self._runtime.delete, key, "")) for key in runtime - known),
+            *(("root file system", key, partial(self._rootfs.remove, key)) for key in rootfs - known),
+            *(("image volume", key, partial(self._layers.release, key)) for key in views),
+            *(("pod environment", key, partial(self._environments.destroy, key)) for key in environments - known),
+        ]
+
+    async def _clear(self, pieces: Iterable[_Piece], aside: Mapping[str, str]) -> None:
+        for what, key, work in pieces:
+            await self._try(what, key, work())
+        if POD not in aside.values():  # one of those may have addresses that nothing else tells
+            live = [pod.attachment for pod in self._registry.pods.values() if pod.attachment is not None]
+            await self._try("networks", "gc", self._network.collect(live))
         await self._try("layers", "gc", self._images.collect_layers())
 
     async def _try(self, what: str, key: str, work: Awaitable[None]) -> None:

@@ -135,9 +135,9 @@ class Registry:
         await self.pods.load(pod_name)
         await self.containers.load(container_name)
 
-    async def quarantined(self) -> frozenset[str]:
-        """Ids whose records could not be read: nothing of theirs may be swept."""
-        return frozenset(stored.key for stored in await self._records.quarantined())
+    async def quarantined(self) -> dict[str, str]:
+        """Kind by id of the objects whose records could not be read: nothing of theirs may be swept."""
+        return {stored.key: stored.kind for stored in await self._records.quarantined()}
 
     def containers_of(self, pod_id: PodId) -> list[ContainerRecord]:
         return [record for record in self.containers.values() if record.pod_id == pod_id]

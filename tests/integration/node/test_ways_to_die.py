@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from isulad_py.host import pidfd
 from tests.stand.node import Node
 
 pytestmark = pytest.mark.root
@@ -213,3 +215,16 @@ def test_the_status_outlives_the_daemon(node: Node) -> None:
     assert node.status(container_id) == before
     assert before.stop_signal == node.m.SIGNAL_SIGUSR1
     assert before.resources.linux.memory_limit_in_bytes == 16 * MIB
+
+
+def test_stopped_without_a_state_directory(node: Node) -> None:
+    """Somebody has cleared it within one boot, while the container ran."""
+    pod_id = node.run_pod()
+    stopped, removed = (node.run_container(pod_id, name=name) for name in ("stopped", "removed"))
+    first, second = processes(node, stopped), processes(node, removed)
+    for container_id in (stopped, removed):
+        shutil.rmtree(node.state / "isulad/containers" / container_id)
+    node.stop(stopped, timeout=1)
+    assert told(node.status(stopped)) == (255, "ContainerStatusUnknown")
+    node.remove(removed)
+    assert not [pid for pid in (first[0], *second) if pidfd.start_time(pid)]

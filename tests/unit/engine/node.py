@@ -63,7 +63,7 @@ class World:
         self.environments.reboot()
 
     @asynccontextmanager
-    async def daemon(self, *, recover: bool = True, **config: Any) -> AsyncIterator[Node]:
+    async def daemon(self, *, recover: bool = True, patience_seconds: float = 60, **config: Any) -> AsyncIterator[Node]:
         """A daemon's engine; leaving the block is its sudden death as far as records go."""
         tasks = TaskOwner(on_failure=lambda name, error: self.deaths.append((name, error)))
         adapters = Adapters(
@@ -89,7 +89,7 @@ class World:
         try:
             if recover:
                 await services.recovery.run()
-                await services.leftovers.clear()
+                await services.leftovers.clear(patience_seconds)
                 await services.sweeper.sweep()
             yield node
             assert self.deaths == []

@@ -188,3 +188,48 @@ async def test_a_start_that_was_under_way_is_settled_by_the_runtime(world: World
         await world.runtime.start(container_id, "runc")
     async with world.daemon() as node:
         assert node.services.queries.container(container_id).state is ContainerState.RUNNING
+
+
+async def test_a_record_that_is_put_aside_keeps_only_its_own(world: World) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        kept, cleared = [await node.run_container(await node.run_pod(name)) for name in ("kept", "cleared")]
+    world.records.rows["container", kept] = b"{rubbish"
+    del world.records.rows["container", cleared]
+    async with world.daemon():
+        assert set(world.runtime.containers) == {kept}
+        assert await world.rootfs.present() == {kept}
+        assert world.network.faults.calls["collect"]
+
+
+@pytest.mark.parametrize(("payload", "collected"), [(b"{rubbish", 0), (None, 1)])
+async def test_addresses_stay_while_a_pods_record_is_put_aside(
+    world: World, payload: bytes | None, collected: int
+) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        pod_id = await node.run_pod(pid=NamespaceMode.POD)
+    if payload is None:
+        del world.records.rows["pod", pod_id]
+    else:
+        world.records.rows["pod", pod_id] = payload
+    world.network.faults.calls.clear()
+    async with world.daemon():
+        assert world.network.faults.calls["collect"] == collected
+        assert (pod_id in world.runtime.containers) is (payload is not None)
+        assert (pod_id in world.environments.requests) is (payload is not None)
+
+
+async def test_leftovers_that_hang_keep_nobody_from_serving(world: World) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        stray = await node.run_container(await node.run_pod("stray"))
+    del world.records.rows["container", stray]
+    release = world.runtime.faults.hold("delete")
+    async with world.daemon(patience_seconds=0) as node:
+        fresh = await node.run_container(await node.run_pod("fresh"))
+        release.set()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert set(world.runtime.containers) == {fresh}
+        assert await world.rootfs.present() == {fresh}

@@ -78,7 +78,7 @@ async def test_an_unreadable_record_is_put_aside_not_deleted(payload: bytes) -> 
     registry = Registry(records=records)
     await registry.load()
     assert list(registry.pods) == ["good"]
-    assert await registry.quarantined() == {"bad"}
+    assert await registry.quarantined() == {"bad": "pod"}
     assert records.aside[0].payload == payload
 
 

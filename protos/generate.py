@@ -16,11 +16,14 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
+import grpc_tools
 from grpc_tools import protoc
 
 PROTOS = Path(__file__).resolve().parent
 API = PROTOS.parent / "isulad_py" / "api"
 PLUGIN = "protoc-gen-python_betterproto"
+WELL_KNOWN = Path(grpc_tools.__file__).parent / "_proto"
+"""google/protobuf/*.proto, as protoc comes with them."""
 
 
 def generate(into: Path) -> None:
@@ -30,6 +33,7 @@ def generate(into: Path) -> None:
     arguments = [
         "protoc",
         f"--proto_path={PROTOS}",
+        f"--proto_path={WELL_KNOWN}",
         f"--plugin={PLUGIN}={plugin}",
         f"--python_betterproto_out={into}",
         *sources,

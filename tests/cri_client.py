@@ -16,10 +16,12 @@ from typing import Any
 
 import grpc
 import grpc.aio
+import grpc_tools
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from grpc_tools import protoc
 
 PROTOS = Path(__file__).resolve().parent.parent / "protos"
+WELL_KNOWN = Path(grpc_tools.__file__).parent / "_proto"
 PACKAGE = "runtime.v1"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 """The largest answer a kubelet takes."""
@@ -60,7 +62,14 @@ def schema(protos: Path = PROTOS, package: str = PACKAGE) -> Schema:
         raise FileNotFoundError(f"no .proto file under {protos} declares package {package}")
     with tempfile.TemporaryDirectory(prefix="cri-schema-") as folder:
         out = Path(folder) / "set.bin"
-        argv = ["protoc", f"-I{protos}", "--include_imports", f"--descriptor_set_out={out}", *map(str, sources)]
+        argv = [
+            "protoc",
+            f"-I{protos}",
+            f"-I{WELL_KNOWN}",
+            "--include_imports",
+            f"--descriptor_set_out={out}",
+            *map(str, sources),
+        ]
         if protoc.main(argv) != 0:
             raise ValueError(f"protoc refused {', '.join(map(str, sources))}")
         return Schema(descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()), package)
@@ -103,6 +112,12 @@ class Cri:
 
     async def __aexit__(self, *_: object) -> None:
         await self.channel.close()
+
+
+def service_of(channel: Any, package: str, name: str) -> tuple[Any, Any]:
+    """A service that is not CRI's on a channel, and the messages of its package."""
+    messages = schema(package=package)
+    return _Service(channel, messages.services[name], package), messages
 
 
 OPTIONS = [

@@ -129,6 +129,7 @@ KEYS: Final[tuple[Key, ...]] = (
     ),
     Key("insecure-skip-verify-enforce", _B, "verify no registry's certificate", reloads=True),
     Key("certs-dir", _T, "by registry host: HOST/hosts.toml, and *.crt, *.cert, *.key"),
+    Key("registry-auth-file", _T, "docker's config.json: logins of registries for pulls that bring none", reloads=True),
     Key("signature-policy", _T, "containers-policy.json: accept and reject images by name", reloads=True),
     Key("use-decrypted-key", _B, "client keys in certs-dir are not encrypted", _NONE),
     Key("image-layer-check", _B, "verify layers when they are used", _NONE),

@@ -103,6 +103,7 @@ class Config(Struct, frozen=True, kw_only=True):
     insecure_registries: tuple[str, ...] = ()
     insecure_skip_verify_enforce: bool = False
     certs_dir: str = "/etc/isulad/certs.d"
+    registry_auth_file: str = ""
     signature_policy: str = ""
     use_decrypted_key: bool = True
     image_layer_check: bool = False

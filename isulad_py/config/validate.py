@@ -143,6 +143,7 @@ def _places(config: Config, host: Host) -> Iterator[Finding]:
         "certs-dir",
         "hook-spec",
         "seccomp-profile",
+        "registry-auth-file",
         "signature-policy",
     }
     for key in KEYS:

@@ -12,6 +12,7 @@ from isulad_py.config.findings import Finding, Severity
 from isulad_py.config.schema import Config
 
 _HOST: Final = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:\d{1,5})?")
+PORT_MAX: Final = 65535
 _ACCEPTED_OPTIONS: Final = frozenset({"overlay2.override_kernel_check", "overlay2.skip_mount_home"})
 """About kernels and mounts that we never have to work around: accepted without a word."""
 _IDLE_OPTIONS: Final = frozenset({"overlay2.size", "overlay2.basesize", "overlay2.mountopt"})
@@ -46,9 +47,14 @@ def _hosts(config: Config) -> Iterator[Finding]:
     mirrors += [("registries", mirror) for entry in config.registries.values() for mirror in entry.mirrors]
     hosts += [(key, mirror, re.sub(r"^https?://", "", mirror).partition("/")[0]) for key, mirror in mirrors]
     for key, written, host in hosts:
-        if not _HOST.fullmatch(host):
+        if not _is_host(host):
             message = f"{written!r} is no registry host"
             yield Finding(id="bad-value", key=key, message=message, hint="such as registry.example.org:5000")
+
+
+def _is_host(text: str) -> bool:
+    port = match[3] if (match := _HOST.fullmatch(text)) else None
+    return match is not None and (not port or int(port[1:]) <= PORT_MAX)
 
 
 def _is_network(text: str) -> bool:

@@ -19,6 +19,7 @@ from isulad_py.engine.undo import UNDO
 from isulad_py.host.clock import SystemClock
 from isulad_py.host.facts import read_facts
 from isulad_py.images.adapter import RegistryImages
+from isulad_py.images.archives import ArchiveImages
 from isulad_py.images.options import RegistryOptions
 from isulad_py.model.facts import HostFacts
 from isulad_py.model.handlers import RuntimeHandler
@@ -52,6 +53,7 @@ class Adapters:
     layers: LayerStore
     rootfs: OverlayRootFilesystems
     source: RegistryImages
+    archives: ArchiveImages
     network: CniNetwork
     runtime: OciRuntime
     streams: RuntimeStreams
@@ -101,6 +103,7 @@ async def open_adapters(
         layers=layers,
         rootfs=rootfs,
         source=source,
+        archives=ArchiveImages(layers=layers),
         network=network,
         runtime=runtime,
         streams=streams,
@@ -133,6 +136,7 @@ def registry_options(config: Config) -> RegistryOptions:
         skip_verify=config.insecure_skip_verify_enforce,
         certs_dir=config.certs_dir,
         ca_files={host: entry.ca_file for host, entry in config.registries.items() if entry.ca_file},
+        auth_file=config.registry_auth_file,
         policy_file=config.signature_policy,
         proxies=urllib.request.getproxies_environment(),
     )

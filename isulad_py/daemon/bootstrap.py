@@ -30,6 +30,8 @@ from isulad_py.wire.cri.table import cri_methods
 from isulad_py.wire.interceptor import Interceptor
 from isulad_py.wire.listener import UnixListener
 from isulad_py.wire.methods import Method
+from isulad_py.wire.native.services import NativeServices
+from isulad_py.wire.native.table import native_methods
 from isulad_py.wire.server import UNDO_SECONDS, Server
 
 log = structlog.get_logger(__name__)
@@ -95,8 +97,8 @@ class Progress:
 
 
 async def _start_serving(start: Start, lifecycle: Lifecycle, adapters: Adapters, services: Services) -> None:
-    """Streams, and CRI on every address of `hosts`; a listener that the service manager hands over comes before a new
-    one."""
+    """Streams, and CRI and the native services on every address of `hosts`; a listener that the service manager hands
+    over comes before a new one."""
     config = start.config
     sessions = await start_streaming(config, lifecycle, services, adapters.clock)
     methods = cri_methods(
@@ -117,6 +119,7 @@ async def _start_serving(start: Start, lifecycle: Lifecycle, adapters: Adapters,
             systemd_cgroup=config.systemd_cgroup,
         )
     )
+    methods |= native_methods(NativeServices(images=services.images, archives=services.archives, pulls=services.pulls))
     interceptor = Interceptor(methods=offered(methods, config), metrics=start.metrics, clock=adapters.clock)
     server = Server(answer=interceptor, tasks=lifecycle.background)
     seconds = config.drain_timeout + UNDO_SECONDS
@@ -165,6 +168,7 @@ def reload_callbacks(start: Start, *, registries: Callable[[Config], None]) -> d
         "registry-mirrors",
         "insecure-registries",
         "insecure-skip-verify-enforce",
+        "registry-auth-file",
         "signature-policy",
     )
     return {

@@ -10,6 +10,7 @@ import msgspec
 from isulad_py.config.keys import KEYS
 from isulad_py.config.schema import Config
 from isulad_py.daemon.adapters import Adapters
+from isulad_py.engine.archives import Archives
 from isulad_py.engine.checkpoints import Checkpoints
 from isulad_py.engine.containers import Containers
 from isulad_py.engine.events import Events
@@ -22,6 +23,7 @@ from isulad_py.engine.pause import PauseContainers
 from isulad_py.engine.pod_cgroups import PodCgroups
 from isulad_py.engine.pod_metrics import PodMetrics
 from isulad_py.engine.pods import Pods
+from isulad_py.engine.pulls import Pulls
 from isulad_py.engine.queries import Queries
 from isulad_py.engine.readiness import FeatureCache, Readiness
 from isulad_py.engine.recovery import Leftovers, Recovery
@@ -48,6 +50,8 @@ class Services:
     exec: Exec
     opener: StreamOpener
     images: Images
+    archives: Archives
+    pulls: Pulls
     stats: Stats
     metrics: PodMetrics
     events: Events
@@ -100,6 +104,8 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
             session_limit=config.stream_session_limit,
         ),
         images=base.images,
+        archives=Archives(images=base.images, files=adapters.archives),
+        pulls=Pulls(images=base.images, tasks=tasks),
         stats=stats,
         metrics=PodMetrics(
             queries=queries, sampler=adapters.sampler, rootfs=adapters.rootfs, stats=stats, clock=adapters.clock

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -14,6 +14,7 @@ import structlog
 
 from isulad_py.engine.handlers import Handlers
 from isulad_py.engine.locks import SingleFlight
+from isulad_py.engine.progress import Meter, Watch
 from isulad_py.engine.registry import Registry, decode, encode
 from isulad_py.model.container import ImageSpec
 from isulad_py.model.errors import DataLoss, EngineError, FailedPrecondition, InvalidInput, NotFound
@@ -23,7 +24,7 @@ from isulad_py.model.reference import Reference
 from isulad_py.model.reference import parse as parse_reference
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
-from isulad_py.ports.images import ImageSource, PullProgress, PullRequest
+from isulad_py.ports.images import ImageSource, PullRequest
 from isulad_py.ports.storage import Layers, Records, RootFilesystems
 from isulad_py.ports.tasks import Tasks
 
@@ -72,6 +73,7 @@ class Images:
         self._images: dict[ImageId, ImageRecord] = {}
         self._names: dict[str, ImageId] = {}
         self._pulls: SingleFlight[ImageRecord] = SingleFlight(tasks=tasks, name="pull", abandon=True)
+        self._meters: dict[str, Meter] = {}
         self._changes = asyncio.Lock()
         """Held while records and names change: short database writes only."""
         self._pulling = 0
@@ -165,14 +167,29 @@ class Images:
         """The image, pulled without credentials where it is missing."""
         return self.find(spec.image) or await self.pull(spec, None)
 
-    async def pull(self, spec: ImageSpec, credentials: Credentials | None) -> ImageRecord:
+    async def pull(self, spec: ImageSpec, credentials: Credentials | None, watch: Watch | None = None) -> ImageRecord:
         """CRI PullImage. Who asks for the same image with the same credentials meanwhile gets the same outcome; the
         pull ends when nobody waits for it any more. One image serves every runtime here, but the runtime must be known
-        (CRI, ImageSpec.runtime_handler)."""
+        (CRI, ImageSpec.runtime_handler). `watch` hears how far it is, until the caller has the outcome."""
         self._handlers.resolve(spec.runtime_handler)
         reference = parse_reference(spec.image)
         key = f"{reference} {msgspec.json.encode(credentials).hex() if credentials else ''}"
-        return await self._pulls.run(key, partial(self._pull, reference, credentials))
+        with self._metered(key, reference) as meter, meter.heard_by(watch):
+            return await self._pulls.run(key, partial(self._pull, reference, credentials, meter))
+
+    @contextlib.contextmanager
+    def _metered(self, key: str, reference: Reference) -> Iterator[Meter]:
+        """The meter of the pull that is under way, or of the one that begins."""
+        meter = self._meters.get(key)
+        if meter is None or key not in self._pulls:
+            meter = self._meters[key] = Meter(image=str(reference), clock=self._clock)
+        meter.users += 1
+        try:
+            yield meter
+        finally:
+            meter.users -= 1
+            if not meter.users and self._meters.get(key) is meter:
+                del self._meters[key]
 
     @contextlib.asynccontextmanager
     async def bringing(self) -> AsyncIterator[None]:
@@ -184,8 +201,8 @@ class Images:
         finally:
             self._pulling -= 1
 
-    async def _pull(self, reference: Reference, credentials: Credentials | None) -> ImageRecord:
-        began, meter, result = self._clock.monotonic(), Meter(), "cancelled"
+    async def _pull(self, reference: Reference, credentials: Credentials | None, meter: Meter) -> ImageRecord:
+        began, result = self._clock.monotonic(), "cancelled"
         try:
             async with self.bringing():
                 known = tuple(self._images.values())
@@ -196,7 +213,15 @@ class Images:
             result = type(error).__name__
             raise
         finally:
-            self._on_pull(result, self._clock.monotonic() - began, meter.total_bytes)
+            seconds = self._clock.monotonic() - began
+            self._on_pull(result, seconds, meter.total_bytes)
+        log.info(
+            "image pulled",
+            image=str(reference),
+            id=pulled.id,
+            bytes=meter.total_bytes,
+            milliseconds=round(seconds * 1000),
+        )
         return pulled
 
     async def store(self, pulled: ImageRecord) -> ImageRecord:
@@ -282,21 +307,6 @@ class Images:
         """Verbose ImageStatus: the image's configuration as the registry gave it."""
         config = record.raw_config.decode(errors="replace") or "{}"
         return {"info": f'{{"chainID":"{record.layers[-1].chain_id if record.layers else ""}","imageSpec":{config}}}'}
-
-
-class Meter:
-    """Adds up what a pull brought."""
-
-    def __init__(self) -> None:
-        self._done: dict[str, int] = {}
-
-    def __call__(self, progress: PullProgress) -> None:
-        if progress.step == "downloading" and progress.digest:
-            self._done[progress.digest] = progress.done_bytes
-
-    @property
-    def total_bytes(self) -> int:
-        return sum(self._done.values())
 
 
 def _lookup_name(reference: Reference) -> str:

@@ -220,6 +220,9 @@ class RegistryImages:
 
         with self._layers.keep(chain):
             missing = [plan for plan in plans if self._layers.find(plan.chain_id) is None]
+            for plan in missing:
+                blob = plan.descriptor
+                say(PullProgress(step="downloading", digest=blob.digest, total_bytes=blob.size))
             try:
                 async with asyncio.TaskGroup() as group:
                     for plan in sorted(missing, key=lambda plan: -plan.descriptor.size):

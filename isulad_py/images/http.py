@@ -116,8 +116,9 @@ class HttpClient:
         raise AssertionError("the last attempt returns or raises")
 
     async def _follow(self, request: Request) -> aiohttp.ClientResponse:
-        url = URL(request.url)
-        origin = url.origin()
+        with translated(self.options):
+            url = URL(request.url)
+            origin = url.origin()
         verify = request.verify
         for _ in range(self.options.redirects + 1):
             authorization = request.authorization if url.origin() == origin else ""

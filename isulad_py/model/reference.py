@@ -20,6 +20,8 @@ NAME_LIMIT: Final = 255
 REFERENCE_LIMIT: Final = 1024
 """A name, a tag and the longest digest fit; what is longer is refused before any pattern runs over it."""
 
+PORT_MAX: Final = 65535
+
 _HOST_PART: Final = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _HOST: Final = re.compile(rf"(?:{_HOST_PART}(?:\.{_HOST_PART})*|\[[0-9a-fA-F:]+\])(?::[0-9]{{1,5}})?")
 _PATH_PART: Final = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
@@ -130,7 +132,7 @@ def _split_host(name: str) -> tuple[str, str]:
 
 
 def _check_name(host: str, path: str, text: str, field: str) -> None:
-    if not _HOST.fullmatch(host):
+    if not _HOST.fullmatch(host) or int(host.rpartition("]")[2].partition(":")[2] or 0) > PORT_MAX:
         raise InvalidInput(f"{field} {text!r}: {host!r} is not a host")
     parts = path.split("/")
     if not all(map(_PATH_PART.fullmatch, parts)):
@@ -138,3 +140,9 @@ def _check_name(host: str, path: str, text: str, field: str) -> None:
         raise InvalidInput(f"{field} {text!r}: {path!r} {hint}")
     if len(host) + 1 + len(path) > NAME_LIMIT:
         raise InvalidInput(f"{field}: the name {text[:80]!r}... is longer than {NAME_LIMIT} characters")
+
+
+def familiar(name: str) -> str:
+    """A normalised name as people write it: docker's own host and library go without saying."""
+    short = name.removeprefix(f"{DEFAULT_HOST}/")
+    return short.removeprefix("library/") if short != name else name

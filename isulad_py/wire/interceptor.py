@@ -55,7 +55,8 @@ class Interceptor:
         try:
             with context(request=call.id, method=method.short_name):
                 outcome = await self._serve(call, method)
-                await call.finish(outcome.status, outcome.message)
+                told = await _tell(call, method, outcome)
+                await call.finish(told.status, told.message)
         finally:
             self._metrics.rpc_finished(method.name, outcome.status.name, self._clock.monotonic() - started)
 
@@ -94,6 +95,21 @@ class Interceptor:
                     await call.send(codec.encode(answer))
         else:
             raise Unsupported(f"{method.short_name} is not implemented")
+
+
+async def _tell(call: Call, method: Method, outcome: Outcome) -> Outcome:
+    """With which status the call ends, after an answer that tells of the error where the method has such. Log and
+    metrics know the error as it is."""
+    if method.refused is None or outcome.status is Status.OK or call.ending is not None:
+        return outcome
+    told = method.refused(outcome)
+    if isinstance(told, Outcome):
+        return told
+    try:
+        await call.send(codec.encode(told))
+    except ClientGone:
+        return outcome
+    return OK
 
 
 def _cancelled(call: Call) -> Outcome:

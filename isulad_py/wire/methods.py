@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, TypeAlias
 
 import betterproto
-from betterproto.casing import snake_case
+from betterproto.casing import safe_snake_case
 from grpclib.const import Handler
 from msgspec import Struct
 
 from isulad_py.wire.codec import Answer
+from isulad_py.wire.status import Outcome
 
 POLLED: Final = frozenset({"Version", "RuntimeConfig", "ExecSync"})
 ENDLESS: Final = frozenset({"GetContainerEvents"})
@@ -35,6 +36,8 @@ class Method(Struct, frozen=True, kw_only=True):
     unary: Unary | None = None
     streaming: Streaming | None = None
     """Where both are None, the method is known and not reached yet."""
+    refused: Callable[[Outcome], Answer | Outcome] | None = None
+    """How its clients are told of an error, where that is not by its status: an answer, or another status."""
 
     @property
     def short_name(self) -> str:
@@ -53,7 +56,8 @@ class Method(Struct, frozen=True, kw_only=True):
 
 def bind(service: Service, *servicers: object, package: str) -> dict[str, Method]:
     """Every method of a generated service by its path, served by that servicer's coroutine or context manager which has
-    the same name in snake case. `package` replaces the service's own: one servicer can answer for several versions.
+    the same name in snake case (`import_` for Import). `package` replaces the service's own: one servicer can answer
+    for several versions.
 
     Raises ValueError for a public name of a servicer that is no method of the service, or that two of them have.
     """
@@ -62,7 +66,7 @@ def bind(service: Service, *servicers: object, package: str) -> dict[str, Method
     for path, handler in service.__mapping__().items():
         _, full_name, short_name = path.split("/")
         name = f"{package}.{full_name.rpartition('.')[2]}/{short_name}"
-        function = served.pop(snake_case(short_name), None)
+        function = served.pop(safe_snake_case(short_name), None)
         streaming = handler.cardinality.server_streaming
         table[f"/{name}"] = Method(
             name=name,

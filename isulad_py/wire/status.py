@@ -39,6 +39,31 @@ class Outcome(Struct, frozen=True):
 OK: Final = Outcome(Status.OK)
 
 
+ISULAD_INPUT, ISULAD_EXEC, ISULAD_INTERNAL = 4, 5, 6
+"""Classes of errors in iSulad's answers (`cc`): wrong input, an operation that failed, the daemon's own fault."""
+ISULAD_CLASSES: Final[dict[Status, int]] = {
+    Status.INVALID_ARGUMENT: ISULAD_INPUT,
+    Status.INTERNAL: ISULAD_INTERNAL,
+    Status.DATA_LOSS: ISULAD_INTERNAL,
+}
+
+
+def isulad_class(outcome: Outcome) -> int:
+    return ISULAD_CLASSES.get(outcome.status, ISULAD_EXEC)
+
+
+def shown_by_isula(outcome: Outcome) -> Outcome:
+    """The same words under a status whose words `isula` shows. For all but UNKNOWN, PERMISSION_DENIED and INTERNAL it
+    says that there is no daemon."""
+    return outcome if outcome.status is Status.PERMISSION_DENIED else Outcome(Status.INTERNAL, outcome.message)
+
+
+def error_of(status: Status, message: str) -> errors.EngineError:
+    """The way back, for who asks a daemon: HostFailure for a status that the table does not have."""
+    kind = next((kind for kind, known in TABLE.items() if known is status), errors.HostFailure)
+    return kind(message or status.name)
+
+
 def outcome_of(error: errors.EngineError) -> Outcome:
     """The status of the nearest class in the table, with the error's own words."""
     for kind in type(error).__mro__:

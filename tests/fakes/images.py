@@ -107,9 +107,11 @@ class FakeImageSource:
 
 
 class FakeArchives:
-    """Implements ports.images.ImageArchives. What a file holds is said with `offer`; `saved` is what was written."""
+    """Implements ports.images.ImageArchives. What a file holds is said with `offer`; `saved` is what was written.
+    Faults: load."""
 
     def __init__(self, layers: MemoryLayers) -> None:
+        self.faults = Faults()
         self.saved: dict[str, ImageRecord] = {}
         self._layers = layers
         self._files: dict[str, tuple[ImageRecord, ...]] = {}
@@ -124,6 +126,7 @@ class FakeArchives:
         )
 
     async def load(self, path: str) -> tuple[ImageRecord, ...]:
+        await self.faults.at("load")
         if path not in self._files:
             raise NotFound(f"archive {path}: no image")
         for record in self._files[path]:

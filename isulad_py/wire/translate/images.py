@@ -52,6 +52,19 @@ def credentials(message: cri.AuthConfig) -> Credentials | None:
     return None if found == Credentials() else found
 
 
+def auth_message(found: Credentials | None) -> cri.AuthConfig:
+    if found is None:
+        return cri.AuthConfig()
+    return cri.AuthConfig(
+        username=found.username,
+        password=found.password,
+        auth=found.auth,
+        server_address=found.server_address,
+        identity_token=found.identity_token,
+        registry_token=found.registry_token,
+    )
+
+
 def image_item(record: ImageRecord) -> cri.Image:
     """As ListImages and ImageStatus show it."""
     message = cri.Image(

@@ -21,7 +21,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.facts import host_facts
 from tests.fakes.hostfiles import FakeHostFiles
 from tests.fakes.identity import FakeIdentities
-from tests.fakes.images import FakeImageSource
+from tests.fakes.images import FakeArchives, FakeImageSource
 from tests.fakes.injections import FakeInjections
 from tests.fakes.network import FakeNetwork
 from tests.fakes.records import MemoryRecords
@@ -43,6 +43,7 @@ class World:
         self.layers = MemoryLayers()
         self.rootfs = MemoryRootFilesystems(self.layers)
         self.source = FakeImageSource(self.layers)
+        self.archives = FakeArchives(self.layers)
         self.source.offer(IMAGE)
         self.source.offer("registry.k8s.io/pause:3.10", content="pause")
         self.network = FakeNetwork()
@@ -74,6 +75,7 @@ class World:
             layers=cast("Any", self.layers),
             rootfs=cast("Any", self.rootfs),
             source=cast("Any", self.source),
+            archives=cast("Any", self.archives),
             network=cast("Any", self.network),
             runtime=cast("Any", self.runtime),
             streams=self.streams,

@@ -103,7 +103,7 @@ async def open_adapters(
         layers=layers,
         rootfs=rootfs,
         source=source,
-        archives=ArchiveImages(layers=layers),
+        archives=ArchiveImages(layers=layers, scratch=config.graph),
         network=network,
         runtime=runtime,
         streams=streams,

@@ -65,7 +65,8 @@ class GraphImages:
                 sandbox_image=config.pod_sandbox_image,
             )
             await images.load()
-            yield cls(images=images, archives=Archives(images=images, files=ArchiveImages(layers=layers)))
+            files = ArchiveImages(layers=layers, scratch=config.graph)
+            yield cls(images=images, archives=Archives(images=images, files=files))
         if failures:
             raise failures[0]
 

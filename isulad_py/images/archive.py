@@ -5,30 +5,46 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from isulad_py.host import confined
 from isulad_py.host.failures import translated
+from isulad_py.images.inflate import HEAD_BYTES, inflate, is_compressed
+from isulad_py.images.pax import Segments
 from isulad_py.images.tar import Kind, TarReader
-from isulad_py.model.errors import DataLoss, EngineError, InvalidInput, NotFound, ResourceExhausted, Unsupported
+from isulad_py.images.unpack import UnpackLimits
+from isulad_py.model.errors import DataLoss, EngineError, InvalidInput, NotFound, ResourceExhausted
 
 READ_BYTES: Final = 1024 * 1024
 MAX_ENTRIES: Final = 100_000
 """A directory of each layer, and 150 layers of each image, leave room for hundreds of images."""
 _MAX_LINKS: Final = 4
-_COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
+
+
+class _Place(Struct, frozen=True):
+    offset: int
+    """Where the entry's data begins."""
+    size: int
+    segments: Segments | None
+    """Of a sparse file: where in it the data goes."""
 
 
 class Archive:
     """Every error names the archive, and the entry where there is one. To be closed."""
 
-    def __init__(self, path: str) -> None:
-        """Raises InvalidInput where there is nothing to read, DataLoss or Unsupported for what is no such archive."""
+    def __init__(self, path: str, *, scratch: str = "", limits: UnpackLimits | None = None) -> None:
+        """One that is compressed as a whole is inflated into a file without a name in `scratch`. Raises InvalidInput
+        where there is nothing to read, DataLoss or Unsupported for what is no such archive, ResourceExhausted for one
+        that would fill the disk."""
         self.path = path
+        self._limits = limits or UnpackLimits()
         self._fd = -1
-        self._places: dict[str, tuple[int, int]] = {}
+        self._places: dict[str, _Place] = {}
         self._links: dict[str, str] = {}
         try:
             mode = Path(path).stat().st_mode
@@ -41,6 +57,8 @@ class Archive:
             raise InvalidInput(f"archive {path}: {(error.strerror or str(error)).lower()}") from error
         if not self._is_directory:
             try:
+                if is_compressed(os.pread(self._fd, HEAD_BYTES, 0)):
+                    self._inflate(scratch)
                 self._index()
             except EngineError as error:
                 self.close()
@@ -62,7 +80,7 @@ class Archive:
     def size(self, name: str) -> int:
         """In bytes. DataLoss where the archive has no such file."""
         if not self._is_directory:
-            return self._place(name)[1]
+            return self._place(name).size
         fd = self._open(name)
         try:
             return os.fstat(fd).st_size
@@ -83,8 +101,17 @@ class Archive:
                 yield from self._pieces(fd, 0, os.fstat(fd).st_size, name)
             finally:
                 os.close(fd)
-        else:
-            yield from self._pieces(self._fd, *self._place(name), name)
+            return
+        place = self._place(name)
+        if place.segments is None:
+            yield from self._pieces(self._fd, place.offset, place.size, name)
+            return
+        at, stored = 0, place.offset
+        for start, length in place.segments:
+            yield from _zeros(start - at)
+            yield from self._pieces(self._fd, stored, length, name)
+            at, stored = start + length, stored + length
+        yield from _zeros(place.size - at)
 
     def _pieces(self, fd: int, offset: int, size: int, name: str) -> Iterator[bytes]:
         end = offset + size
@@ -108,7 +135,7 @@ class Archive:
             raise DataLoss(f"archive {self.path}: {name[:200]!r} is not a file")
         return fd
 
-    def _place(self, name: str) -> tuple[int, int]:
+    def _place(self, name: str) -> _Place:
         key = posixpath.normpath(name)
         for _ in range(_MAX_LINKS):
             if key not in self._links:
@@ -119,9 +146,6 @@ class Archive:
         return self._places[key]
 
     def _index(self) -> None:
-        head = os.pread(self._fd, 6, 0)
-        if head.startswith(_COMPRESSED):
-            raise Unsupported("compressed as a whole: decompress it first")
         reader = TarReader(self._stream())
         for number, entry in enumerate(reader):
             name = entry.name[:300].decode(errors="backslashreplace")
@@ -129,10 +153,11 @@ class Archive:
                 raise ResourceExhausted(f"{name}: more than {MAX_ENTRIES} entries, or longer names than 300 bytes")
             key = posixpath.normpath(name)
             if entry.kind is Kind.FILE:
-                if entry.segments is not None:
-                    raise Unsupported(f"{name}: a sparse file")
                 self._add(key, name)
-                self._places[key] = (reader.offset, entry.size)
+                if entry.segments is not None:  # of a writer that looked for holes
+                    stored = sum(length for _, length in entry.segments)
+                    self._limits.check_expansion(entry.size, stored, name)
+                self._places[key] = _Place(reader.offset, entry.size, entry.segments)
             elif entry.kind in {Kind.SYMLINK, Kind.HARDLINK}:  # docker's older archives: a layer that comes twice
                 target = entry.link[:300].decode(errors="backslashreplace")
                 base = posixpath.dirname(key) if entry.kind is Kind.SYMLINK else ""
@@ -144,9 +169,41 @@ class Archive:
         if key in self._places or key in self._links:
             raise DataLoss(f"{name}: comes twice")
 
+    def _inflate(self, scratch: str) -> None:
+        """Entries are read in any order, which a compressed file does not allow."""
+        taken = given = check_at = 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal taken
+            for piece in self._stream():
+                taken += len(piece)
+                yield piece
+
+        with translated(f"inflate into {scratch}:"), tempfile.TemporaryFile(dir=scratch or None) as file:
+            for piece in inflate(counted()):
+                given += len(piece)
+                self._limits.check_expansion(given, taken, "it")
+                if given >= check_at:
+                    check_at = given + self._limits.check_bytes
+                    free = os.fstatvfs(file.fileno())
+                    if free.f_bavail * free.f_frsize < self._limits.reserve_bytes + len(piece):
+                        raise ResourceExhausted(f"inflate into {scratch}: the disk is full")
+                file.write(piece)
+            file.flush()
+            os.close(self._fd)
+            self._fd = -1
+            self._fd = os.dup(file.fileno())
+
     def _stream(self) -> Iterator[bytes]:
         offset = 0
         with translated("read"):
             while piece := os.pread(self._fd, READ_BYTES, offset):
                 offset += len(piece)
                 yield piece
+
+
+def _zeros(size: int) -> Iterator[bytes]:
+    while size > 0:
+        piece = min(size, READ_BYTES)
+        size -= piece
+        yield bytes(piece)

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from isulad_py.images.archive import Archive
+from isulad_py.images.inflate import HEAD_BYTES, is_compressed
 from isulad_py.images.manifest import (
     CONFIG_LIMIT,
     MANIFEST_LIMIT,
@@ -34,7 +35,6 @@ T = TypeVar("T")
 MAX_IMAGES: Final = 1000
 INDEX_DEPTH: Final = 3
 _NAMES: Final = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
-_COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 class ArchivedLayer(Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ def _docker_layer(archive: Archive, entry: str, diff_id: Digest) -> ArchivedLaye
     """Mostly uncompressed; of a compressed one nobody says the digest."""
     size = archive.size(entry)
     digest = diff_id
-    if next(archive.chunks(entry), b"").startswith(_COMPRESSED):
+    if is_compressed(next(archive.chunks(entry), b"")[:HEAD_BYTES]):
         found = hashlib.sha256()
         for chunk in archive.chunks(entry):
             found.update(chunk)
@@ -118,11 +118,21 @@ def _oci(archive: Archive, machine: str) -> Iterator[ArchivedImage]:
     if not isinstance(index, Index):
         raise DataLoss(f"archive {archive.path}: index.json: it is no index")
     _check_count(archive, len(index.manifests))
+    missed: NotFound | None = None
+    found = 0
     for descriptor in index.manifests:
         told = descriptor.platform is not None and descriptor.platform.architecture
         if told and choose([descriptor.platform], machine) is None:
             continue
-        yield _oci_image(archive, descriptor, machine)
+        try:
+            image = _oci_image(archive, descriptor, machine)
+        except NotFound as error:  # an index for other machines, beside others that may be for this one
+            missed = error
+            continue
+        found += 1
+        yield image
+    if missed is not None and not found:
+        raise missed
 
 
 def _oci_image(archive: Archive, top: Descriptor, machine: str) -> ArchivedImage:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -20,27 +19,28 @@ from isulad_py.images.manifest import chain_ids, parse_configuration
 from isulad_py.images.platform import architecture_of
 from isulad_py.images.recipe import Recipe
 from isulad_py.images.unpack import BlobFacts, UnpackLimits, unpack
-from isulad_py.model.errors import EngineError, InvalidInput, ResourceExhausted
+from isulad_py.model.errors import EngineError, InvalidInput
 from isulad_py.model.ids import ChainId, Digest, ImageId
 from isulad_py.model.image import ImageRecord, Layer
 from isulad_py.model.reference import Reference
 from isulad_py.ports.layers import LayerFacts, LayerIngest
 
-_EXPANSION: Final = 1000
-"""What deflate can reach at most; the unpacking has its own, tighter bounds."""
-
 
 class ArchiveImages:
     """Implements ports.images.ImageArchives. A cancelled call ends once the layer at hand has."""
 
-    def __init__(self, *, layers: LayerIngest, limits: UnpackLimits | None = None, machine: str = "") -> None:
-        """`machine` is uname's; empty for this one."""
+    def __init__(
+        self, *, layers: LayerIngest, scratch: str, limits: UnpackLimits | None = None, machine: str = ""
+    ) -> None:
+        """`scratch` is a directory for what a compressed archive becomes, in files without a name. `machine` is
+        uname's; empty for this one."""
         self._layers = layers
+        self._scratch = scratch
         self._limits = limits or UnpackLimits()
         self._machine = machine or os.uname().machine
 
     async def load(self, path: str) -> tuple[ImageRecord, ...]:
-        archive = await blocking.run_to_end(Archive, path)
+        archive = await blocking.run_to_end(Archive, path, scratch=self._scratch, limits=self._limits)
         try:
             images = await blocking.run_to_end(contents, archive, self._machine)
             return tuple([await self._bring(archive, image) for image in images])
@@ -143,8 +143,7 @@ class ArchiveImages:
 
         for piece in inflate(counted()):
             given += len(piece)
-            if given > self._limits.expansion_grace_bytes + _EXPANSION * size:
-                raise ResourceExhausted("it expands without end")
+            self._limits.check_expansion(given, size, "it")
             plain.update(piece)
         created = datetime.fromtimestamp(int(Path(path).stat().st_mtime), UTC).isoformat().replace("+00:00", "Z")
         blob = BlobFacts(

@@ -44,6 +44,11 @@ class UnpackLimits(Struct, frozen=True, kw_only=True):
     check_bytes: int = 32 * 1024 * 1024
     """The free space is looked at each time so much has come."""
 
+    def check_expansion(self, given: int, taken: int, what: str) -> None:
+        """ResourceExhausted where so many bytes came out of so few."""
+        if given > self.expansion_grace_bytes + self.expansion * taken:
+            raise ResourceExhausted(f"{what} expands without end: {given} bytes so far")
+
 
 class BlobFacts(Struct, frozen=True, kw_only=True):
     """What the manifest and the configuration say about a layer."""
@@ -115,8 +120,7 @@ class _Meter:
         check_at = 0
         for piece in pieces:
             self._given += len(piece)
-            if self._given > self._limits.expansion_grace_bytes + self._limits.expansion * self._taken:
-                raise ResourceExhausted(f"layer {self._blob.diff_id} expands without end: {self._given} bytes so far")
+            self._limits.check_expansion(self._given, self._taken, f"layer {self._blob.diff_id}")
             if self._given >= check_at:
                 check_at = self._given + self._limits.check_bytes
                 if tree.free_bytes() < self._limits.reserve_bytes + len(piece):

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("skopeo") is Non
 async def archives(tmp_path: Path) -> AsyncIterator[ArchiveImages]:
     tasks = TestTasks()
     store = await LayerStore.open(str(tmp_path / "graph"), tasks=tasks, clock=SystemClock(), boot_id="boot")
-    yield ArchiveImages(layers=store)
+    yield ArchiveImages(layers=store, scratch=str(tmp_path))
     await tasks.settle()
 
 

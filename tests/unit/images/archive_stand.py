@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import os
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+
+import zstandard
 
 from isulad_py.host.clock import SystemClock
 from isulad_py.images.archives import ArchiveImages
 from isulad_py.storage.layers import LayerStore
 from tests.fakes.tasks import TestTasks
 from tests.images import File, Image, layer_of, make_image, tar, tar_layer
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "zstd": lambda data: zstandard.ZstdCompressor().compress(data),
+    "xz": lzma.compress,
+    "bzip2": bz2.compress,
+}
 
 
 def file(name: str, data: bytes = b"x") -> File:
@@ -64,7 +77,7 @@ def new_image() -> Image:
 class Stand:
     def __init__(self, store: LayerStore) -> None:
         self.store = store
-        self.archives = ArchiveImages(layers=store, machine=os.uname().machine)
+        self.archives = ArchiveImages(layers=store, scratch=store.paths.root, machine=os.uname().machine)
 
 
 async def stand_at(path: Path, tasks: TestTasks) -> Stand:

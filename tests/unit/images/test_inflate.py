@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import gzip
+import lzma
 import random
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 
 import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isulad_py.images.inflate import PIECE_BYTES, inflate
+from isulad_py.images.inflate import HEAD_BYTES, PIECE_BYTES, inflate, is_compressed
 from isulad_py.model.errors import DataLoss, ResourceExhausted
 
 NOISE = random.Random(7).randbytes(5000)
@@ -37,6 +40,10 @@ def split(data: bytes, size: int) -> Iterator[bytes]:
         pytest.param(gzip.compress(NOISE) + bytes(513), id="gzip, padded"),
         pytest.param(zstd(NOISE), id="zstd"),
         pytest.param(zstd(NOISE[:7]) + zstd(NOISE[7:]), id="zstd, two frames"),
+        pytest.param(lzma.compress(NOISE), id="xz"),
+        pytest.param(lzma.compress(NOISE[:7]) + bytes(8) + lzma.compress(NOISE[7:]) + bytes(4), id="xz, two streams"),
+        pytest.param(bz2.compress(NOISE), id="bzip2"),
+        pytest.param(bz2.compress(NOISE[:7]) + bz2.compress(NOISE[7:]), id="bzip2, two streams"),
         pytest.param(SKIPPABLE + zstd(NOISE[:7]) + SKIPPABLE + zstd(NOISE[7:]) + SKIPPABLE, id="zstd:chunked"),
     ],
 )
@@ -44,7 +51,7 @@ def test_any_compression_in_any_pieces(blob: bytes, size: int) -> None:
     assert b"".join(inflate(split(blob, size))) == NOISE
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, zstd])
+@pytest.mark.parametrize("compress", [gzip.compress, zstd, lzma.compress, bz2.compress])
 def test_what_inflates_enormously_comes_in_bounded_pieces(compress: object) -> None:
     assert callable(compress)
     data = bytes(50_000_000)
@@ -62,11 +69,32 @@ def test_what_inflates_enormously_comes_in_bounded_pieces(compress: object) -> N
         gzip.compress(NOISE)[:100] + bytes(100) + gzip.compress(NOISE)[200:],
         b"\x1f\x8b" + NOISE,
         zstd(NOISE)[:200] + NOISE,
+        lzma.compress(NOISE)[:-9],
+        lzma.compress(NOISE)[:200] + NOISE,
+        lzma.compress(NOISE) + b"garbage",
+        bz2.compress(NOISE)[:-9],
+        bz2.compress(NOISE)[:200] + NOISE,
     ],
 )
 def test_a_broken_stream_is_told(blob: bytes) -> None:
-    with pytest.raises(DataLoss, match=r"gzip|zstd"):
+    with pytest.raises(DataLoss, match=r"gzip|zstd|xz|bzip2"):
         list(inflate([blob]))
+
+
+def test_an_xz_stream_that_wants_a_gigabyte_is_refused() -> None:
+    blob = bytearray(lzma.compress(NOISE, filters=[{"id": lzma.FILTER_LZMA2, "preset": 0}]))
+    # The size of the dictionary is one byte of the block header, which a checksum guards (xz file format, 3.1, 5.3.1).
+    blob[16] = 36
+    blob[20:24] = zlib.crc32(bytes(blob[12:20])).to_bytes(4, "little")
+    with pytest.raises(ResourceExhausted, match="xz: wants more than 128 MiB"):
+        list(inflate([bytes(blob)]))
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstd, lzma.compress, bz2.compress, lambda data: SKIPPABLE + data])
+def test_what_is_compressed_is_known(compress: Callable[[bytes], bytes]) -> None:
+    assert is_compressed(compress(NOISE)[:HEAD_BYTES])
+    assert not is_compressed(NOISE[:HEAD_BYTES])
+    assert not is_compressed(b"")
 
 
 def test_a_window_of_a_gigabyte_is_refused() -> None:
@@ -83,7 +111,11 @@ def test_nothing_is_nothing() -> None:
 
 
 @settings(deadline=None)
-@given(st.binary(max_size=200), st.sampled_from([b"", b"\x1f\x8b\x08\x00", b"\x28\xb5\x2f\xfd"]), st.integers(1, 50))
+@given(
+    st.binary(max_size=200),
+    st.sampled_from([b"", b"\x1f\x8b\x08\x00", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh9"]),
+    st.integers(1, 50),
+)
 def test_any_bytes_inflate_or_are_refused(data: bytes, magic: bytes, size: int) -> None:
     with contextlib.suppress(DataLoss, ResourceExhausted):
         list(inflate(split(magic + data, size)))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from isulad_py.model import reference
-from isulad_py.model.errors import NotFound, Unauthenticated
+from isulad_py.model.errors import InvalidInput, NotFound, Unauthenticated
 from isulad_py.model.ids import ChainId, Digest, ImageId
 from isulad_py.model.image import Credentials, ImageConfig, ImageRecord, Layer
 from isulad_py.model.reference import Reference
@@ -107,12 +107,13 @@ class FakeImageSource:
 
 
 class FakeArchives:
-    """Implements ports.images.ImageArchives. What a file holds is said with `offer`; `saved` is what was written.
-    Faults: load."""
+    """Implements ports.images.ImageArchives. What a file holds is said with `offer`; `saved` is what was written, and
+    `roots` are archives of root file systems. Faults: load."""
 
     def __init__(self, layers: MemoryLayers) -> None:
         self.faults = Faults()
         self.saved: dict[str, ImageRecord] = {}
+        self.roots = {"/root.tar"}
         self._layers = layers
         self._files: dict[str, tuple[ImageRecord, ...]] = {}
 
@@ -128,17 +129,24 @@ class FakeArchives:
     async def load(self, path: str) -> tuple[ImageRecord, ...]:
         await self.faults.at("load")
         if path not in self._files:
-            raise NotFound(f"archive {path}: no image")
+            raise InvalidInput(f"archive {path}: no such file or directory")
         for record in self._files[path]:
             for layer in record.layers:
                 self._layers.add(layer.chain_id)
         return self._files[path]
 
     async def save(self, image: ImageRecord, path: str, form: str) -> None:
+        if form not in {"docker-archive", "oci-archive"}:
+            raise InvalidInput(f"format {form!r}")
+        missing = {layer.chain_id for layer in image.layers} - await self._layers.present()
+        if missing:
+            raise NotFound(f"archive {path}: layers {missing}")
         self.saved[path] = image
         self._files[path] = (image,)
 
     async def import_rootfs(self, path: str, name: Reference) -> ImageRecord:
+        if path not in self.roots:
+            raise InvalidInput(f"import {path}: there is no such file")
         record = self._image(name, f"import {path}")
         for layer in record.layers:
             self._layers.add(layer.chain_id)

@@ -47,7 +47,7 @@ async def test_a_pull_is_followed(native: NativeServed) -> None:
 
 CASES: list[tuple[str, dict[str, str], grpc.StatusCode, str]] = [
     ("Load", {"path": "a.tar"}, grpc.StatusCode.INVALID_ARGUMENT, "path"),
-    ("Load", {"path": "/absent.tar"}, grpc.StatusCode.NOT_FOUND, "/absent.tar"),
+    ("Load", {"path": "/absent.tar"}, grpc.StatusCode.INVALID_ARGUMENT, "/absent.tar"),
     ("Load", {"path": "/a\nb"}, grpc.StatusCode.INVALID_ARGUMENT, "path"),
     ("Save", {"image": "", "path": "/x", "format": "oci-archive"}, grpc.StatusCode.INVALID_ARGUMENT, "image"),
     ("Save", {"image": "a", "path": "x", "format": "oci-archive"}, grpc.StatusCode.INVALID_ARGUMENT, "path"),

@@ -36,8 +36,10 @@ async def test_every_command(native: NativeServed) -> None:
         for refused in (daemon.remove("made:1"), daemon.inspect("made:1")):
             with pytest.raises(FailedPrecondition, match="made:1 is not on this node"):
                 await refused
-        with pytest.raises(NotFound, match=r"/absent\.tar"):
+        with pytest.raises(InvalidInput, match=r"/absent\.tar"):
             await daemon.load("/absent.tar", "")
+        with pytest.raises(NotFound, match="absent:1"):
+            await daemon.save("absent:1", "/out.tar", "docker-archive")
         with pytest.raises(InvalidInput, match="path"):
             await daemon.load("relative", "")
 

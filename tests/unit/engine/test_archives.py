@@ -39,7 +39,7 @@ async def test_loaded_images_have_the_names_of_the_archive_and_ours(shop: Shop) 
 
 
 async def test_an_archive_that_fails_leaves_nothing_on_record(shop: Shop) -> None:
-    with pytest.raises(NotFound):
+    with pytest.raises(InvalidInput):
         await shop.archives.load("/absent.tar")
     assert shop.images.list() == []
     await shop.images.collect_layers()

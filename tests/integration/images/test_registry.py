@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shutil
 import stat
@@ -16,6 +17,7 @@ import pytest
 from isulad_py.host import mounts
 from isulad_py.host.clock import SystemClock
 from isulad_py.images.adapter import RegistryImages
+from isulad_py.images.archives import ArchiveImages
 from isulad_py.images.options import RegistryOptions
 from isulad_py.model.errors import NotFound, Unauthenticated, Unavailable
 from isulad_py.model.ids import ContainerId
@@ -115,7 +117,7 @@ def layered(form: Any, compression: Any) -> Image:
 
 @pytest.mark.parametrize("form", ["docker", "oci"])
 @pytest.mark.parametrize("compression", ["gzip", "zstd", "none"])
-async def test_what_a_container_sees(node: Node, host: str, form: str, compression: str) -> None:
+async def test_what_a_container_sees(node: Node, host: str, tmp_path: Path, form: str, compression: str) -> None:
     image = layered(form, compression)
     digest = push(host, f"layered/{form}", compression, image)
     record = await node.pull(f"{host}/layered/{form}:{compression}")
@@ -129,6 +131,28 @@ async def test_what_a_container_sees(node: Node, host: str, form: str, compressi
     su = (root / "bin/su").stat()
     assert (stat.S_IMODE(su.st_mode), su.st_gid, su.st_nlink) == (0o4755, 7, 2)
     assert (root / "link").read_text() == "top"
+    await comes_back(node, record, tmp_path)
+
+
+async def comes_back(node: Node, record: ImageRecord, folder: Path) -> None:
+    """Saved and loaded again elsewhere, in each form: the same image, of the same layers."""
+    for form in ("docker-archive", "oci-archive"):
+        saved = str(folder / f"{form}.tar")
+        await ArchiveImages(layers=node.store, scratch=str(folder)).save(record, saved, form)
+        tasks = TestTasks()
+        store = await LayerStore.open(str(folder / form), tasks=tasks, clock=SystemClock(), boot_id="boot")
+        [found] = await ArchiveImages(layers=store, scratch=str(folder)).load(saved)
+        await tasks.settle()
+        assert (found.id, found.repo_tags) == (record.id, record.repo_tags)
+        assert [layer.diff_id for layer in found.layers] == [layer.diff_id for layer in record.layers]
+        if shutil.which("skopeo"):
+            told = await asyncio.to_thread(
+                subprocess.run,
+                ["skopeo", "inspect", "--config", "--raw", f"{form}:{saved}"],
+                check=True,
+                capture_output=True,
+            )
+            assert "sha256:" + hashlib.sha256(told.stdout).hexdigest() == record.id
 
 
 async def test_an_index_of_several_platforms(node: Node, host: str) -> None:
@@ -193,18 +217,21 @@ async def test_large_layers_side_by_side(node: Node, host: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("skopeo") is None, reason="needs skopeo")
-@pytest.mark.parametrize("form", ["oci", "v2s2"])
-@pytest.mark.parametrize("compression", ["gzip", "zstd"])
-async def test_images_that_skopeo_has_converted(node: Node, host: str, form: str, compression: str) -> None:
-    if (form, compression) == ("v2s2", "zstd"):
-        pytest.skip("docker's schema 2 has no zstd")
+@pytest.mark.parametrize(
+    ("form", "compression"), [("oci", "gzip"), ("oci", "zstd"), ("oci", "zstd:chunked"), ("v2s2", "gzip")]
+)
+async def test_images_that_skopeo_has_converted(
+    node: Node, host: str, tmp_path: Path, form: str, compression: str
+) -> None:
+    """Docker's schema 2 has no zstd."""
     push(host, "from", "v1", busybox_image())
-    name = f"{host}/skopeo/{form}:{compression}"
+    name = f"{host}/skopeo/{form}:{compression.replace(':', '-')}"
     command = ["skopeo", "copy", "--src-tls-verify=false", "--dest-tls-verify=false", "--format", form]
     command += ["--dest-compress-format", compression, f"docker://{host}/from:v1", f"docker://{name}"]
     await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
     record = await node.pull(name)
     assert (await node.mount(record) / "bin/busybox").stat().st_size > 100_000
+    await comes_back(node, record, tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("umoci") is None or shutil.which("skopeo") is None, reason="needs umoci and skopeo")
@@ -224,3 +251,4 @@ async def test_images_that_umoci_has_made(node: Node, host: str, tmp_path: Path)
     record = await node.pull(f"{host}/umoci:v1")
     assert record.config.cmd == ("sh",)
     assert (await node.mount(record) / "etc/umoci").read_text() == "made"
+    await comes_back(node, record, tmp_path)

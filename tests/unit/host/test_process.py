@@ -59,7 +59,9 @@ async def test_a_deadline_ends_the_whole_group() -> None:
     )
     with pytest.raises(DeadlineExceeded):
         await run(command)
-    assert pidfd.find_by_arguments(["sleep", seconds]) == {}
+    # What is killed with its group is reaped by others, and on a busy machine still on its way out.
+    while pidfd.find_by_arguments(["sleep", seconds]):
+        await asyncio.sleep(0)
 
 
 async def test_a_cancelled_caller_leaves_no_process_and_no_descriptor() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -16,7 +17,7 @@ from isulad_py.host.tasks import TaskOwner
 from isulad_py.images.auth import Authenticator
 from isulad_py.images.credentials import ANONYMOUS, Login, login_of, parse_auth_file, serves
 from isulad_py.images.flights import Flights
-from isulad_py.images.hosts_file import HOSTS_LIMIT, parse_hosts
+from isulad_py.images.hosts_file import HOSTS_LIMIT, folders_for, parse_hosts
 from isulad_py.images.http import HttpClient
 from isulad_py.images.manifest import (
     CONFIG_LIMIT,
@@ -98,15 +99,9 @@ class RegistryImages:
     async def _endpoints(self, host: str) -> tuple[Endpoint, ...]:
         """The configuration's mirrors, then what the host's own hosts.toml says, read anew for each pull."""
         endpoints = endpoints_for(host, self._options)
-        folder = f"{self._options.certs_dir}/{host}"
-        if not self._options.certs_dir:
+        folder, body = await blocking.run(_hosts_file, self._options.certs_dir, host)
+        if body is None:
             return endpoints
-        try:
-            body = await blocking.run(files.read_limited, f"{folder}/hosts.toml", HOSTS_LIMIT)
-        except NotFound:
-            return endpoints
-        except EngineError as error:
-            raise FailedPrecondition(str(error)) from error
         mirrors = tuple(endpoint for endpoint in endpoints if endpoint.mirror)
         return (*mirrors, *parse_hosts(body, folder=folder, host=host, upstream=endpoints[-1].host))
 
@@ -246,6 +241,21 @@ class RegistryImages:
                 say(PullProgress(step="downloading", digest=digest, done_bytes=done, total_bytes=total))
 
         await self._flights.run(plan.chain_id, lambda: self._transfer.bring(repository, plan, tell))
+
+
+def _hosts_file(certs_dir: str, host: str) -> tuple[str, bytes | None]:
+    """The folder that counts for the host, and its hosts.toml, if it has one. Raises FailedPrecondition for one that
+    cannot be read."""
+    for name in folders_for(host) if certs_dir else ():
+        folder = Path(certs_dir, name)
+        if folder.is_dir():
+            try:
+                return str(folder), files.read_limited(f"{folder}/hosts.toml", HOSTS_LIMIT)
+            except NotFound:
+                break
+            except EngineError as error:
+                raise FailedPrecondition(str(error)) from error
+    return "", None
 
 
 def _plans(descriptors: Sequence[Descriptor], configuration: Configuration) -> list[LayerPlan]:

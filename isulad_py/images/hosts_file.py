@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,6 +16,9 @@ from isulad_py.model.errors import FailedPrecondition
 
 HOSTS_LIMIT: Final = 256 * 1024
 MAX_HOSTS: Final = 64
+MAX_HEADERS: Final = 64
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_VALUE: Final = re.compile(r"[\t\x20-\x7e]{0,8192}")
 _CAPABILITIES: Final = frozenset({"pull", "resolve", "push"})
 
 
@@ -26,7 +30,15 @@ class _Host(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     client: str | tuple[str | tuple[str, str], ...] = ()
     skip_verify: bool = False
     override_path: bool = False
+    header: dict[str, str | tuple[str, ...]] = {}
     dial_timeout: str = ""
+
+
+def folders_for(host: str) -> tuple[str, ...]:
+    """Names of folders where containerd looks for a host's file: the first that is there counts. A colon is not
+    allowed everywhere; `_default` is for hosts that have none of their own."""
+    name, colon, port = host.rpartition(":")
+    return (*((f"{name}_{port}_",) if colon and port.isdigit() else ()), host, "_default")
 
 
 def parse_hosts(body: bytes, *, folder: str, host: str, upstream: str) -> tuple[Endpoint, ...]:
@@ -64,18 +76,31 @@ def _endpoint(url: object, fields: object, path: str, folder: str, *, mirror: bo
     if not known:
         raise FailedPrecondition(f"{where}: capabilities: pull, resolve and push are known")
     prefix = parts.path.rstrip("/")
-    if entry.override_path and not prefix.endswith("/v2"):
-        raise FailedPrecondition(f"{where}: override_path: a path that does not end in /v2 is not supported here")
     plain = parts.scheme == "http"
     return Endpoint(
         host=parts.netloc,
-        base=f"{parts.scheme}://{parts.netloc}{prefix.removesuffix('/v2')}",
+        base=f"{parts.scheme}://{parts.netloc}{prefix if entry.override_path else prefix.removesuffix('/v2')}",
+        api="" if entry.override_path else "/v2",
+        headers=_headers(entry, where),
         verify=not (plain or entry.skip_verify),
         mirror=mirror,
         pulls="pull" in entry.capabilities,
         resolves="resolve" in entry.capabilities,
         tls=_files(entry, folder),
     )
+
+
+def _headers(entry: _Host, where: str) -> tuple[tuple[str, str], ...]:
+    """Each once; several values are a list (RFC 9110, 5.3)."""
+    if len(entry.header) > MAX_HEADERS:
+        raise FailedPrecondition(f"{where}: header: more than {MAX_HEADERS}")
+    found = []
+    for name, given in entry.header.items():
+        value = given if isinstance(given, str) else ", ".join(given)
+        if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise FailedPrecondition(f"{where}: header {name[:80]!r}: not a header of HTTP")
+        found.append((name, value))
+    return tuple(found)
 
 
 def _files(entry: _Host, folder: str) -> TlsFiles:

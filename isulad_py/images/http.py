@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import email.utils
+import os
 import random
+import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -45,8 +47,9 @@ class Request(Struct, frozen=True, kw_only=True):
     url: str
     method: str = "GET"
     headers: Mapping[str, str] = {}
+    own_headers: Mapping[str, str] = {}
     authorization: str = ""
-    """Sent to the URL's own host only, wherever a redirect leads."""
+    """Sent to the URL's own host only, as `own_headers`, wherever a redirect leads."""
     form: Mapping[str, str] | None = None
     verify: bool = True
     tls: TlsFiles | None = None
@@ -136,8 +139,11 @@ class HttpClient:
         raise Unavailable(f"more than {self.options.redirects} redirects, the last one to {url.origin()}")
 
     async def _once(self, request: Request, url: URL, authorization: str, *, verify: bool) -> aiohttp.ClientResponse:
-        headers = {**request.headers, "Authorization": authorization} if authorization else request.headers
-        named = request.tls if url.origin() == URL(request.url).origin() else None
+        own = url.origin() == URL(request.url).origin()
+        headers = {**request.headers, **request.own_headers} if own else dict(request.headers)
+        if authorization:
+            headers["Authorization"] = authorization
+        named = request.tls if own else None
         context = await self._context(_host_of(url), named, verify=verify) if url.scheme == "https" else True
         with translated(self.options):
             return await self._session.request(
@@ -187,13 +193,13 @@ def translated(options: RegistryOptions) -> Iterator[None]:
     except aiohttp.ClientConnectorCertificateError as error:
         raise Unavailable(f"the certificate is not trusted: {error.certificate_error}") from error
     except aiohttp.ClientSSLError as error:
-        raise NotTls(f"no TLS: {_words(error)}") from error
+        raise NotTls(f"no TLS: {_reason(error.os_error)}") from error
     except aiohttp.ConnectionTimeoutError as error:
         raise Unavailable(f"no connection within {options.connect_seconds:g} s") from error
     except (aiohttp.ServerTimeoutError, TimeoutError) as error:
         raise Stalled(f"stalled: nothing came for {options.stall_seconds:g} s") from error
     except aiohttp.ClientConnectorError as error:  # also DNS and proxies
-        raise Unavailable(f"cannot connect: {_words(error)}") from error
+        raise Unavailable(f"cannot connect to {error.host}:{error.port}: {_reason(error.os_error)}") from error
     except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError) as error:
         raise Interrupted(f"the connection broke: {_words(error)}") from error
     except (aiohttp.InvalidURL, ValueError) as error:
@@ -204,6 +210,15 @@ def translated(options: RegistryOptions) -> Iterator[None]:
 
 def _words(error: Exception) -> str:
     return (str(error) or type(error).__name__)[:500]
+
+
+def _reason(error: OSError) -> str:
+    """What the kernel, the resolver or TLS said: aiohttp's own text has addresses of objects in it."""
+    if isinstance(error, ssl.SSLError) and error.reason:
+        return error.reason.lower().replace("_", " ")
+    if isinstance(error, socket.gaierror) or error.errno is None:
+        return _words(error if not error.strerror else OSError(error.strerror)).lower()
+    return os.strerror(error.errno).lower()
 
 
 def _target(url: URL, location: str) -> URL:

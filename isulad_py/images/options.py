@@ -67,6 +67,10 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """host[:port], as in its URL."""
     base: str
     """`scheme://host[:port][/prefix]`."""
+    api: str = "/v2"
+    """Below the base: where the distribution API begins."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """For each request to it, and to no other host."""
     verify: bool = True
     """The certificate has to be right."""
     mirror: bool = False

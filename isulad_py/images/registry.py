@@ -181,13 +181,14 @@ class Repository:
         scope = Scope(endpoint=endpoint, repository=self.reference.path)
         login = self._login_for(endpoint)
         authorization = self._auth.known(scope, login)
-        url = f"{endpoint.base}/v2/{self.reference.path}/{path}"
+        url = f"{endpoint.base}{endpoint.api}/{self.reference.path}/{path}"
         answers = 0
         while True:
             request = Request(
                 method=method,
                 url=url,
                 headers=headers or {},
+                own_headers=dict(endpoint.headers),
                 authorization=authorization,
                 verify=endpoint.verify,
                 tls=endpoint.tls,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from isulad_py.config.schema import Config
+from isulad_py.config.schema import Config, RegistryEntry
 from isulad_py.config.validate_storage import check
 
 
@@ -24,3 +24,16 @@ def test_hosts_and_networks_may_be_insecure(host: str) -> None:
 
 def test_a_network_that_is_none() -> None:
     assert list(check(Config(insecure_registries=("10.0.0.0/33",)), lambda path: True))
+
+
+@pytest.mark.parametrize("host", ["host:99999", "http://host:70000/x", "host:abc", "http://[::1", "[::1]:65536"])
+@pytest.mark.parametrize("key", ["registry-mirrors", "registries", "insecure-registries"])
+def test_ports_that_are_none(key: str, host: str) -> None:
+    configs = {
+        "registry-mirrors": Config(registry_mirrors=(host,)),
+        "registries": Config(registries={"docker.io": RegistryEntry(mirrors=(host,))}),
+        "insecure-registries": Config(insecure_registries=(host,)),
+    }
+    [finding] = check(configs[key], lambda path: True)
+    assert (finding.key, finding.id) == (key, "bad-value")
+    assert host in finding.message

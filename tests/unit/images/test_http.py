@@ -14,13 +14,17 @@ from isulad_py.model.errors import (
     Unauthenticated,
     Unavailable,
 )
+from isulad_py.model.reference import parse
+from isulad_py.ports.images import PullRequest
 from tests.fakes.registry import FakeRegistry, Handler, cut_after
+from tests.images import make_image
 from tests.unit.images.stand import (
     FAST,
     GIVEN,
     LOGIN,
     Stand,
     answering,
+    file_layer,
     refused,
     small_image,
 )
@@ -113,11 +117,54 @@ async def test_redirects_to_nonsense(stand: Stand, location: str) -> None:
 
 
 async def test_nobody_there(stand: Stand) -> None:
-    await refused(stand, "127.0.0.1:1/app:v1", Unavailable, "registry 127.0.0.1:1: .*resolve: cannot connect")
+    words = (
+        r"registry 127.0.0.1:1: image 127.0.0.1:1/app:v1: resolve: cannot connect to 127.0.0.1:1: connection refused$"
+    )
+    await refused(stand, "127.0.0.1:1/app:v1", Unavailable, words)
 
 
 async def test_a_name_that_does_not_exist(stand: Stand) -> None:
-    await refused(stand, "registry.invalid/app:v1", Unavailable, "registry registry.invalid: .*resolve: cannot connect")
+    words = r"registry registry.invalid: .*resolve: cannot connect to registry.invalid:443: [a-z ,]+$"
+    await refused(stand, "registry.invalid/app:v1", Unavailable, words)
+
+
+async def test_who_does_not_speak_tls(stand: Stand) -> None:
+    mirrors = {"registry.example": (f"https://{stand.registry.host}",)}
+    with pytest.raises(Unavailable, match=rf"registry {stand.registry.host}: .*resolve: no TLS: wrong version number$"):
+        await stand.pull("registry.example/app:v1", replace(FAST, mirrors=mirrors, connect_seconds=1))
+
+
+@pytest.mark.parametrize("mirror", ["http://host:99999", "http://host:abc", "http://[::1", "host:70000/prefix"])
+async def test_a_mirror_with_an_address_that_cannot_be(stand: Stand, mirror: str) -> None:
+    """Validation of the configuration refuses it (config/validate_storage.py): here it is one endpoint that fails."""
+    name = stand.registry.put("app", "v1", small_image())
+    options = replace(FAST, mirrors={stand.registry.host: (mirror,)})
+    await stand.pull(name, options)
+    with pytest.raises(Unavailable, match="resolve: an address that cannot be asked"):
+        await stand.pull("x.invalid/app:v1", replace(FAST, mirrors={"x.invalid": (mirror,)}, connect_seconds=1))
+
+
+async def test_no_more_connections_to_a_host_than_the_options_say(stand: Stand) -> None:
+    image = make_image([file_layer(str(number)) for number in range(12)])
+    names = [stand.registry.put(f"app{number}", "v1", image) for number in range(3)]
+    under_way = most = 0
+    gate = asyncio.Event()
+
+    async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        if under_way == 2:
+            gate.set()
+        await gate.wait()
+        answer = await handler(request)
+        under_way -= 1
+        return answer
+
+    stand.registry.tricks["blob"] = counted
+    source = stand.source(replace(FAST, connections_per_host=2))
+    await asyncio.gather(*(source.pull(PullRequest(reference=parse(name))) for name in names))
+    assert most == 2
 
 
 async def test_a_redirect_to_another_host_takes_no_credentials_along(stand: Stand) -> None:

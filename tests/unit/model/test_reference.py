@@ -72,6 +72,8 @@ def test_normal_form(text: str, normal: str) -> None:
         f"busybox@{DIGEST}@{DIGEST}",
         "host.example:port/app",
         "host.example:123456/app",
+        "host.example:65536/app",
+        "[::1]:99999/app",
         "a" * 256,
         "x" * 100_000,
         "../etc/passwd",
@@ -111,8 +113,8 @@ def test_the_field_can_be_named_otherwise() -> None:
 
 PART = st.from_regex(r"[a-z0-9]{1,8}((\.|_|__|-{1,3})[a-z0-9]{1,5}){0,2}", fullmatch=True)
 HOST = st.one_of(
-    st.from_regex(r"[a-z0-9]{1,8}\.[a-z]{2,5}(:[0-9]{1,5})?", fullmatch=True),
-    st.from_regex(r"localhost(:[0-9]{1,5})?", fullmatch=True),
+    st.from_regex(r"[a-z0-9]{1,8}\.[a-z]{2,5}(:[0-5]?[0-9]{1,4})?", fullmatch=True),
+    st.from_regex(r"localhost(:[0-5]?[0-9]{1,4})?", fullmatch=True),
     st.just("docker.io"),
 )
 TAG = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,20}", fullmatch=True)

@@ -53,7 +53,7 @@ class FakeRegistry:
         app.router.add_route("GET", "/v2/{repository:.+}/blobs/{name}", self._dispatch("blob", self._blob))
         app.router.add_route("*", "/token", self._dispatch("token", self._token))
         app.router.add_route("*", "/{path:.*}", self._dispatch("other", self._other))
-        runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
+        runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None, handler_cancellation=True)
         await runner.setup()
         try:
             site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)

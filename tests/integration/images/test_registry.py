@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
+import json
 import os
 import shutil
 import stat
@@ -200,6 +202,29 @@ async def test_over_tls_with_an_authority_of_its_own(node: Node, tmp_path: Path)
         (folder / "hosts.toml").write_text(f'server = "https://{host}"\n')
         with pytest.raises(Unavailable, match="not trusted"):
             await node.pull("other.example/app:v1", options)
+
+
+@pytest.mark.skipif(shutil.which("htpasswd") is None, reason="needs htpasswd")
+async def test_over_tls_with_a_password_from_the_file_of_logins(node: Node, tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path)
+    with registry(tmp_path / "registry", certificates=certificates, login=LOGIN) as host:
+        image = make_image([tar_layer([File("x")])])
+        push(host, "app", "v1", image, tls=certificates.client_context(), auth=LOGIN)
+        folder = tmp_path / "certs.d" / host
+        folder.mkdir(parents=True)
+        shutil.copy(certificates.authority, folder / "ca.crt")
+        logins = tmp_path / "config.json"
+        options = RegistryOptions(certs_dir=str(tmp_path / "certs.d"), auth_file=str(logins))
+        with pytest.raises(Unauthenticated, match=host):
+            await node.pull(f"{host}/app:v1", options)
+        auth = base64.b64encode(":".join(LOGIN).encode()).decode()
+        logins.write_text(json.dumps({"auths": {host: {"auth": auth}}}))
+        assert (await node.pull(f"{host}/app:v1", options)).id == image.image_id
+        # Over plain HTTP such a registry answers 400: the password is not sent there.
+        with pytest.raises(Unavailable, match="HTTP 400"):
+            await node.pull(
+                "x.example/app:v1", RegistryOptions(mirrors={"x.example": (f"http://{host}",)}, certs_dir="")
+            )
 
 
 async def test_what_is_not_there(node: Node, host: str) -> None:

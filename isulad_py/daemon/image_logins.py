@@ -9,7 +9,7 @@ from typing import Final, TextIO
 
 from isulad_py.host.files import read_limited
 from isulad_py.images.credentials import parse_auth_file
-from isulad_py.model.errors import InvalidInput, NotFound
+from isulad_py.model.errors import EngineError, InvalidInput, NotFound
 from isulad_py.model.image import Credentials
 from isulad_py.model.reference import parse
 
@@ -38,8 +38,8 @@ def credentials_from_file(image: str, path: str, environment: Mapping[str, str])
             continue
         try:
             login = parse_auth_file(data, host)
-        except InvalidInput as error:
-            raise InvalidInput(f"{candidate}: {error}") from error
+        except EngineError as error:
+            raise type(error)(f"{candidate}: {error}") from error
         if not login.anonymous:
             return Credentials(
                 username=login.username,

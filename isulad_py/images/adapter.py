@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -81,7 +80,11 @@ class RegistryImages:
     async def pull(self, request: PullRequest, progress: Progress | None = None) -> ImageRecord:
         say = progress or (lambda _: None)
         say(PullProgress(step="resolving"))
-        repository = await self._repository(request.reference, request.credentials)
+        reference = request.reference
+        try:
+            repository = await self._repository(reference, request.credentials)
+        except FailedPrecondition as error:
+            raise FailedPrecondition(f"registry {reference.host}: image {reference}: configure: {error}") from error
         unchanged = await self._by_head(repository, request)
         if unchanged is None:
             document = await repository.manifest(request.reference.selector)
@@ -122,9 +125,15 @@ class RegistryImages:
         given = login_of(credentials)
         server_address = credentials.server_address if credentials is not None else ""
         data = b"{}"
-        if given.anonymous and self._options.auth_file:
-            with contextlib.suppress(NotFound):
-                data = await blocking.run(files.read_limited, self._options.auth_file, AUTH_FILE_LIMIT)
+        path = self._options.auth_file
+        if given.anonymous and path:
+            try:
+                data = await blocking.run(files.read_limited, path, AUTH_FILE_LIMIT)
+                parse_auth_file(data, reference.host)
+            except NotFound:
+                data = b"{}"
+            except EngineError as error:
+                raise FailedPrecondition(f"registry-auth-file: {path}: {error}") from error
 
         def login_for(endpoint: Endpoint) -> Login:
             """Credentials go to the registry they are for: not to a mirror, unless they name it."""

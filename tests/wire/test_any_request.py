@@ -14,15 +14,19 @@ from grpclib.const import Status
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from isulad_py.api import images as native
 from isulad_py.api.runtime import v1 as cri
 from isulad_py.wire import codec
 from isulad_py.wire.cri.table import cri_methods
 from isulad_py.wire.methods import Method
+from isulad_py.wire.native.services import NativeServices
+from isulad_py.wire.native.table import native_methods
 from isulad_py.wire.status import engine_error, outcome_of
 from tests.any_request import near
 from tests.fakes.services import FakeEngine
 from tests.unit.engine.node import IMAGE, Node, World
 from tests.wire.engine import cri_services
+from tests.wire.native import native_services
 
 SECONDS = 20
 TABLE = {
@@ -30,6 +34,9 @@ TABLE = {
     for path, method in cri_methods(FakeEngine().services()).items()
     if ".v1." in path and not method.endless
 }
+ANYTHING: Any = None
+"""Services to make tables of, which nobody asks."""
+NATIVE = sorted(native_methods(NativeServices(images=ANYTHING, archives=ANYTHING, pulls=ANYTHING)))
 THOROUGH = {
     "RunPodSandbox": 150,
     "CreateContainer": 200,
@@ -111,5 +118,50 @@ def test_any_request(name: str) -> None:
     @given(st.data())
     def check(data: st.DataObject) -> None:
         asyncio.run(scene(name, data))
+
+    check()
+
+
+FIELDS = {
+    "name": IMAGE,
+    "id": IMAGE,
+    "src_name": IMAGE,
+    "dest_name": "other:1",
+    "file": "/root.tar",
+    "path": "/root.tar",
+    "tag": "made:1",
+    "format": "oci-archive",
+    "search_name": "busybox",
+}
+
+
+def native_request(method: Method) -> Callable[[], Any]:
+    kind: Any = method.request
+
+    def build() -> Any:
+        known = kind._betterproto.meta_by_field_name
+        message = kind(**{name: value for name, value in FIELDS.items() if name in known})
+        if "image" in known:
+            spec = kind._betterproto.cls_by_field.get("image")
+            message.image = spec(image=IMAGE) if spec is native.ImageSpec else IMAGE
+        return message
+
+    return build
+
+
+async def native_scene(path: str, data: st.DataObject) -> None:
+    async with World().daemon() as node:
+        await node.pull()
+        method = native_methods(native_services(node))[path]
+        message = data.draw(near(native_request(method)))
+        assert await ask(method, bytes(message)) not in {Status.UNKNOWN, Status.INTERNAL}
+
+
+@pytest.mark.parametrize("path", NATIVE)
+def test_any_request_of_a_native_service(path: str) -> None:
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        asyncio.run(native_scene(path, data))
 
     check()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from isulad_py.daemon.image_logins import credentials_from_file, credentials_from_line
-from isulad_py.model.errors import InvalidInput, NotFound
+from isulad_py.model.errors import EngineError, InvalidInput, NotFound
 
 
 def auths(path: Path, host: str, **entry: str) -> str:
@@ -42,7 +42,7 @@ def test_the_file_that_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         credentials_from_file("app", str(tmp_path / "absent"), {})
     (tmp_path / "bad").write_text("{")
-    with pytest.raises(InvalidInput, match="bad"):
+    with pytest.raises(EngineError, match="bad"):
         credentials_from_file("app", str(tmp_path / "bad"), {})
 
 

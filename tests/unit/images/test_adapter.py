@@ -16,7 +16,7 @@ from isulad_py.images import manifest as manifests
 from isulad_py.model.errors import (
     DataLoss,
     EngineError,
-    InvalidInput,
+    FailedPrecondition,
     NotFound,
     PermissionDenied,
     Unauthenticated,
@@ -250,7 +250,14 @@ async def test_the_file_of_credentials(stand: Stand, tmp_path: Path) -> None:
     path.write_text(json.dumps({"auths": {f"https://{stand.registry.host}": {"auth": encoded("user:hunter2")}}}))
     await stand.pull(name, options)
     path.write_text("{")
-    with pytest.raises(InvalidInput, match="file of registry credentials"):
+    with pytest.raises(
+        FailedPrecondition,
+        match=rf"image {name}: configure: registry-auth-file: {path}: the file of registry credentials",
+    ):
+        await stand.pull(name, options)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(FailedPrecondition, match=f"registry-auth-file: {path}: "):
         await stand.pull(name, options)
 
 

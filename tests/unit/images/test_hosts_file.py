@@ -199,5 +199,7 @@ async def test_the_file_is_read_at_each_pull(stand: Stand, tmp_path: Path) -> No
     record = await stand.pull("elsewhere.example/app:v1", options)
     assert record.repo_tags == ("elsewhere.example/app:v1",)
     (folder / "hosts.toml").write_text("nonsense")
-    with pytest.raises(FailedPrecondition, match=r"elsewhere\.example/hosts\.toml"):
+    with pytest.raises(
+        FailedPrecondition, match=r"image elsewhere\.example/app:v1: configure: .*elsewhere\.example/hosts\.toml"
+    ):
         await stand.pull("elsewhere.example/app:v1", options)

@@ -65,6 +65,54 @@ def test_saved_removed_loaded_and_run(node: Node, tmp_path: Path, form: str) -> 
     node.pull()
 
 
+MAKERS = {
+    "skopeo, OCI, zstd": ["--format", "oci", "--dest-compress-format", "zstd"],
+    "skopeo, OCI, zstd:chunked": ["--format", "oci", "--dest-compress-format", "zstd:chunked"],
+    "skopeo, docker schema 2": ["--format", "v2s2"],
+    "umoci": [],
+}
+
+
+@pytest.mark.skipif(not (shutil.which("skopeo") and shutil.which("umoci")), reason="needs skopeo and umoci")
+@pytest.mark.parametrize("maker", MAKERS)
+def test_what_others_make_is_pulled_run_saved_and_loaded(node: Node, tmp_path: Path, maker: str) -> None:
+    name = f"{node.registry}/made/by:{maker.replace(', ', '-').replace(' ', '-').replace(':', '-')}"
+    plain = ["--src-tls-verify=false", "--dest-tls-verify=false"]
+    if maker == "umoci":
+        (tmp_path / "etc").mkdir()
+        (tmp_path / "etc/maker").write_text("umoci")
+        layout = f"{tmp_path}/layout:v1"
+        commands = [
+            ["skopeo", "copy", *plain, f"docker://{node.image}", f"oci:{layout}"],
+            ["umoci", "insert", "--image", layout, str(tmp_path / "etc"), "/etc"],
+            ["skopeo", "copy", *plain, f"oci:{layout}", f"docker://{name}"],
+        ]
+    else:
+        commands = [["skopeo", "copy", *plain, *MAKERS[maker], f"docker://{node.image}", f"docker://{name}"]]
+    for each in commands:
+        subprocess.run(each, check=True, capture_output=True)
+    status, pulled, err = image(node, "pull", name)
+    assert status == 0, err
+    identity = pulled.split()[0]
+    pod_id = node.run_pod()
+    config = node.container_config("sleep", "1000")
+    config.image.image = name
+    container_id = node.create(pod_id, config)
+    node.start(container_id)
+    if maker == "umoci":
+        assert node.exec(container_id, "cat", "/etc/maker").stdout == b"umoci"
+    assert node.exec(container_id, "true").exit_code == 0
+    node.remove_pod(pod_id)
+    for form in ("docker-archive", "oci-archive"):
+        archive = tmp_path / form
+        assert image(node, "save", name, str(archive), "--format", form)[0] == 0
+        assert image(node, "rm", name)[0] == 0
+        status, loaded, err = image(node, "load", str(archive))
+        assert (status, err, loaded.split()[0]) == (0, "", identity)
+        assert name in loaded.split()[2:]
+    assert image(node, "rm", name)[0] == 0
+
+
 def test_imported_tagged_and_inspected(node: Node, tmp_path: Path) -> None:
     (tmp_path / "root/etc").mkdir(parents=True)
     (tmp_path / "root/etc/fed").write_text("by hand")

@@ -7,7 +7,6 @@ import posixpath
 import stat
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -35,34 +34,41 @@ class _Place(Struct, frozen=True):
 
 
 class Archive:
-    """Every error names the archive, and the entry where there is one. To be closed."""
+    """Every error names the archive, and the entry where there is one. To be opened, and closed."""
 
     def __init__(self, path: str, *, scratch: str = "", limits: UnpackLimits | None = None) -> None:
-        """One that is compressed as a whole is inflated into a file without a name in `scratch`. Raises InvalidInput
-        where there is nothing to read, DataLoss or Unsupported for what is no such archive, ResourceExhausted for one
-        that would fill the disk."""
+        """One that is compressed as a whole is inflated into a file without a name in `scratch`."""
         self.path = path
+        self._scratch = scratch
         self._limits = limits or UnpackLimits()
         self._fd = -1
+        self._is_directory = False
         self._places: dict[str, _Place] = {}
         self._links: dict[str, str] = {}
+
+    def open(self) -> Archive:
+        """Raises InvalidInput where there is nothing to read, DataLoss or Unsupported for what is no such archive,
+        ResourceExhausted for one that would fill the disk."""
         try:
-            mode = Path(path).stat().st_mode
-            self._is_directory = stat.S_ISDIR(mode)
-            if not self._is_directory and not stat.S_ISREG(mode):
-                raise InvalidInput(f"archive {path}: neither a file nor a directory")
-            if not self._is_directory:
-                self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            # Whoever has put a pipe or a terminal there does not make us wait for it.
+            self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+            mode = os.fstat(self._fd).st_mode
         except OSError as error:
-            raise InvalidInput(f"archive {path}: {(error.strerror or str(error)).lower()}") from error
-        if not self._is_directory:
-            try:
-                if is_compressed(os.pread(self._fd, HEAD_BYTES, 0)):
-                    self._inflate(scratch)
-                self._index()
-            except EngineError as error:
+            raise InvalidInput(f"archive {self.path}: {(error.strerror or str(error)).lower()}") from error
+        self._is_directory = stat.S_ISDIR(mode)
+        try:
+            if self._is_directory:
                 self.close()
-                raise type(error)(f"archive {path}: {error}") from error
+            elif not stat.S_ISREG(mode):
+                raise InvalidInput("neither a file nor a directory")
+            else:
+                if is_compressed(os.pread(self._fd, HEAD_BYTES, 0)):
+                    self._inflate()
+                self._index()
+        except EngineError as error:
+            self.close()
+            raise type(error)(f"archive {self.path}: {error}") from error
+        return self
 
     def close(self) -> None:
         """Idempotent."""
@@ -81,7 +87,7 @@ class Archive:
         """In bytes. DataLoss where the archive has no such file."""
         if not self._is_directory:
             return self._place(name).size
-        fd = self._open(name)
+        fd = self._entry(name)
         try:
             return os.fstat(fd).st_size
         finally:
@@ -96,7 +102,7 @@ class Archive:
 
     def chunks(self, name: str) -> Iterator[bytes]:
         if self._is_directory:
-            fd = self._open(name)
+            fd = self._entry(name)
             try:
                 yield from self._pieces(fd, 0, os.fstat(fd).st_size, name)
             finally:
@@ -123,7 +129,7 @@ class Archive:
             offset += len(piece)
             yield piece
 
-    def _open(self, name: str) -> int:
+    def _entry(self, name: str) -> int:
         try:
             fd = confined.open_in_root(self.path, name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
         except NotFound as error:
@@ -169,7 +175,7 @@ class Archive:
         if key in self._places or key in self._links:
             raise DataLoss(f"{name}: comes twice")
 
-    def _inflate(self, scratch: str) -> None:
+    def _inflate(self) -> None:
         """Entries are read in any order, which a compressed file does not allow."""
         taken = given = check_at = 0
 
@@ -179,7 +185,7 @@ class Archive:
                 taken += len(piece)
                 yield piece
 
-        with translated(f"inflate into {scratch}:"), tempfile.TemporaryFile(dir=scratch or None) as file:
+        with translated(f"inflate into {self._scratch}:"), tempfile.TemporaryFile(dir=self._scratch or None) as file:
             for piece in inflate(counted()):
                 given += len(piece)
                 self._limits.check_expansion(given, taken, "it")
@@ -187,7 +193,7 @@ class Archive:
                     check_at = given + self._limits.check_bytes
                     free = os.fstatvfs(file.fileno())
                     if free.f_bavail * free.f_frsize < self._limits.reserve_bytes + len(piece):
-                        raise ResourceExhausted(f"inflate into {scratch}: the disk is full")
+                        raise ResourceExhausted(f"inflate into {self._scratch}: the disk is full")
                 file.write(piece)
             file.flush()
             os.close(self._fd)

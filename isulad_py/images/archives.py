@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -25,6 +27,9 @@ from isulad_py.model.image import ImageRecord, Layer
 from isulad_py.model.reference import Reference
 from isulad_py.ports.layers import LayerFacts, LayerIngest
 
+AT_ONCE: Final = 4
+"""Archives that are read or written; more wait. Each has a thread of those that all blocking work shares."""
+
 
 class ArchiveImages:
     """Implements ports.images.ImageArchives. A cancelled call ends once the layer at hand has."""
@@ -38,14 +43,17 @@ class ArchiveImages:
         self._scratch = scratch
         self._limits = limits or UnpackLimits()
         self._machine = machine or os.uname().machine
+        self._room = asyncio.Semaphore(AT_ONCE)
 
     async def load(self, path: str) -> tuple[ImageRecord, ...]:
-        archive = await blocking.run_to_end(Archive, path, scratch=self._scratch, limits=self._limits)
-        try:
-            images = await blocking.run_to_end(contents, archive, self._machine)
-            return tuple([await self._bring(archive, image) for image in images])
-        finally:
-            archive.close()
+        archive = Archive(path, scratch=self._scratch, limits=self._limits)
+        async with self._room:
+            try:
+                await blocking.run_to_end(archive.open)
+                images = await blocking.run_to_end(contents, archive, self._machine)
+                return tuple([await self._bring(archive, image) for image in images])
+            finally:
+                archive.close()
 
     async def _bring(self, archive: Archive, image: ArchivedImage) -> ImageRecord:
         chain = chain_ids(image.configuration.diff_ids)
@@ -102,9 +110,14 @@ class ArchiveImages:
     async def save(self, image: ImageRecord, path: str, form: str) -> None:
         places = [self._layers.place(layer.chain_id) for layer in image.layers]
         recipes = [Recipe(place.recipe, place.directory) for place in places]
-        await blocking.run_to_end(archive_write.write, image, recipes, path, form)
+        async with self._room:
+            await blocking.run_to_end(archive_write.write, image, recipes, path, form)
 
     async def import_rootfs(self, path: str, name: Reference) -> ImageRecord:
+        async with self._room:
+            return await self._import(path, name)
+
+    async def _import(self, path: str, name: Reference) -> ImageRecord:
         try:
             blob, created = await blocking.run_to_end(self._measure, path)
             raw_config = _configuration(blob.diff_id, created, architecture_of(self._machine))

@@ -18,7 +18,7 @@ from tests.unit.images.archive_stand import PACKED
 def made(tmp_path: Path, *entries: object) -> Archive:
     path = tmp_path / "a.tar"
     path.write_bytes(tar(entries))  # type: ignore[arg-type]
-    return Archive(str(path))
+    return Archive(str(path)).open()
 
 
 def test_files_and_links_by_name(tmp_path: Path) -> None:
@@ -48,11 +48,11 @@ def test_what_could_be_read_in_two_ways_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "b.tar"
     path.write_bytes(b"1" * 2000)
     with pytest.raises(DataLoss, match=r"b\.tar: tar: .*checksum"):
-        Archive(str(path))
+        Archive(str(path)).open()
     with pytest.raises(InvalidInput, match="absent"):
-        Archive(str(tmp_path / "absent"))
+        Archive(str(tmp_path / "absent")).open()
     with pytest.raises(InvalidInput, match="null"):
-        Archive("/dev/null")
+        Archive("/dev/null").open()
 
 
 def test_a_truncated_archive(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_truncated_archive(tmp_path: Path) -> None:
     path = tmp_path / "c.tar"
     path.write_bytes(whole[:2000])
     with pytest.raises(DataLoss, match=r"c\.tar: tar: the archive ends"):
-        Archive(str(path))
+        Archive(str(path)).open()
 
 
 def test_a_directory_keeps_what_is_outside_outside(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_directory_keeps_what_is_outside_outside(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s")
     (folder / "way").symlink_to("../secret")
     (folder / "in").write_bytes(b"data")
-    archive = Archive(str(folder))
+    archive = Archive(str(folder)).open()
     assert archive.read("in", 10) == b"data"
     for name in ("way", "../secret", "a\0b"):
         with pytest.raises(DataLoss, match="layout"):
@@ -86,22 +86,24 @@ def test_an_archive_that_is_compressed_as_a_whole(tmp_path: Path, name: str) -> 
     scratch.mkdir()
     packed = PACKED[name](tar([File("x", b"data"), Symlink("y", "x")]))
     path.write_bytes(packed)
-    archive = Archive(str(path), scratch=str(scratch))
+    archive = Archive(str(path), scratch=str(scratch)).open()
     assert (archive.read("y", 10), archive.read("x", 10)) == (b"data", b"data")
     assert list(scratch.iterdir()) == [], "the file has no name"
     archive.close()
     path.write_bytes(PACKED[name](packed))
     with pytest.raises(DataLoss, match=r"a\.tar: tar: "):
-        Archive(str(path), scratch=str(scratch))
+        Archive(str(path), scratch=str(scratch)).open()
     path.write_bytes(PACKED[name](bytes(40_000_000)))
     before = open_files()
     with pytest.raises(ResourceExhausted, match=r"a\.tar: it expands without end"):
-        Archive(str(path), scratch=str(scratch), limits=UnpackLimits(expansion=2, expansion_grace_bytes=1_000_000))
+        Archive(
+            str(path), scratch=str(scratch), limits=UnpackLimits(expansion=2, expansion_grace_bytes=1_000_000)
+        ).open()
     with pytest.raises(ResourceExhausted, match=rf"a\.tar: inflate into {scratch}: the disk is full"):
-        Archive(str(path), scratch=str(scratch), limits=UnpackLimits(reserve_bytes=1 << 62))
+        Archive(str(path), scratch=str(scratch), limits=UnpackLimits(reserve_bytes=1 << 62)).open()
     assert open_files() == before
     with pytest.raises(HostFailure, match="absent"):
-        Archive(str(path), scratch=str(tmp_path / "absent"))
+        Archive(str(path), scratch=str(tmp_path / "absent")).open()
 
 
 def sparse(real_size: int, pieces: str, data: bytes) -> tarfile.TarInfo:
@@ -116,7 +118,7 @@ def made_sparse(tmp_path: Path, real_size: int, pieces: str, data: bytes, **limi
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
         archive.addfile(sparse(real_size, pieces, data), io.BytesIO(data))
         archive.addfile(tarfile.TarInfo("after"))
-    return Archive(str(path), limits=UnpackLimits(**limits))
+    return Archive(str(path), limits=UnpackLimits(**limits)).open()
 
 
 def test_a_sparse_file_is_read_with_its_holes(tmp_path: Path) -> None:
@@ -147,7 +149,7 @@ def test_what_gnu_tar_makes_of_a_sparse_file(tmp_path: Path, form: str) -> None:
         file.write(b"end")
     path = tmp_path / "a.tar"
     subprocess.run(["tar", "-S", f"--format={form}", "-cf", path, "-C", tmp_path, "x"], check=True)
-    archive = Archive(str(path))
+    archive = Archive(str(path)).open()
     assert archive.read("x", 2_000_000) == bytes(1_000_000) + b"end"
     archive.close()
 

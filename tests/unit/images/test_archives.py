@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gzip
+import threading
 from pathlib import Path
 
 import pytest
 
+from isulad_py.images.archive import Archive
+from isulad_py.images.archives import AT_ONCE
 from isulad_py.model.errors import DataLoss, InvalidInput
 from isulad_py.model.reference import parse
 from tests.images import digest, tar
-from tests.unit.images.archive_stand import Stand, file
+from tests.unit.images.archive_stand import Stand, docker_files, file, write_tar
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -27,3 +32,46 @@ async def test_a_root_file_system_becomes_an_image(archive_stand: Stand, tmp_pat
         await archive_stand.archives.import_rootfs(str(path), parse("made:1"))
     with pytest.raises(InvalidInput, match="no such file"):
         await archive_stand.archives.import_rootfs(str(tmp_path / "absent"), parse("made:1"))
+
+
+async def test_a_load_that_is_cancelled_lets_go_of_its_archive(
+    archive_stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_tar(tmp_path / "in.tar", docker_files())
+    reached, go_on = threading.Event(), threading.Event()
+    index = Archive._index
+
+    def slow(self: Archive) -> None:
+        reached.set()
+        go_on.wait()
+        index(self)
+
+    monkeypatch.setattr(Archive, "_index", slow)
+    before = open_files(path)
+    load = asyncio.ensure_future(archive_stand.archives.load(path))
+    await asyncio.to_thread(reached.wait)
+    load.cancel()
+    await asyncio.sleep(0)
+    assert not load.done(), "what the thread does is not left behind"
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await load
+    assert open_files(path) == before == 0
+    monkeypatch.setattr(Archive, "_index", index)
+    assert len(await archive_stand.archives.load(path)) == 1
+    assert open_files(path) == 0
+
+
+def open_files(path: str) -> int:
+    found = 0
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # of another thread, and closed by now
+            found += str(entry.readlink()) == path
+    return found
+
+
+async def test_many_archives_at_once(archive_stand: Stand, tmp_path: Path) -> None:
+    """More than may be read at once: the others wait for their turn."""
+    path = write_tar(tmp_path / "in.tar", docker_files())
+    loaded = await asyncio.gather(*(archive_stand.archives.load(path) for _ in range(3 * AT_ONCE)))
+    assert len({record.id for [record] in loaded}) == 1

@@ -248,7 +248,11 @@ class Images:
     async def _rewrite(self, record: ImageRecord) -> None:
         if self._images.get(record.id) == record:
             return
-        await self._records.put(IMAGE, record.id, encode(record))
+        try:
+            await self._records.put(IMAGE, record.id, encode(record))
+        except asyncio.CancelledError:
+            self._remember(record)  # it is on disk all the same (ports.storage.Records)
+            raise
         self._remember(record)
 
     async def remove(self, image: str) -> None:
@@ -266,11 +270,19 @@ class Images:
             user = self._registry.images_in_use().get(record.id)
             if user is not None:
                 raise FailedPrecondition(f"image.image: {image} is in use by container {user}")
-            await self._records.delete(IMAGE, record.id)
-            del self._images[record.id]
-            for name in self._names_of(record):
-                self._names.pop(name, None)
+            try:
+                await self._records.delete(IMAGE, record.id)
+            except asyncio.CancelledError:
+                self._forget(record)
+                self._owed = True
+                raise
+            self._forget(record)
         await self.collect_layers()
+
+    def _forget(self, record: ImageRecord) -> None:
+        del self._images[record.id]
+        for name in self._names_of(record):
+            self._names.pop(name, None)
 
     async def collect_layers(self, keep: frozenset[str] = frozenset()) -> None:
         """Deletes layers of no image. Leaves that to the sweeper while a pull is under way, which may count on any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -10,7 +11,7 @@ import structlog
 
 from isulad_py.engine.locks import Locks
 from isulad_py.model.container import ContainerRecord
-from isulad_py.model.errors import AlreadyExists, DataLoss, InvalidInput, NotFound
+from isulad_py.model.errors import AlreadyExists, DataLoss, EngineError, InvalidInput, NotFound
 from isulad_py.model.ids import ContainerId, PodId
 from isulad_py.model.pod import PodRecord
 from isulad_py.ports.storage import Records
@@ -84,11 +85,10 @@ class Table(dict[str, R]):
             raise AlreadyExists(f"{self._kind} name {name} is held by {holder}")
         self._names[name] = record.id
         try:
-            await self._records.put(self._kind, record.id, encode(record))
-        except BaseException:
+            await self._write(record)
+        except EngineError:
             self._names.pop(name, None)
             raise
-        self[record.id] = record
 
     async def amend(self, key: str, change: Callable[[R], R]) -> R:
         """New record from the old one: on disk first, in memory second. NotFound when it has gone meanwhile."""
@@ -98,17 +98,32 @@ class Table(dict[str, R]):
                 raise NotFound(f"{self._kind} {key} does not exist")
             new = change(old)
             if new is not old:
-                await self._records.put(self._kind, key, encode(new))
-                self[key] = new
+                await self._write(new)
             return new
 
     async def forget(self, key: str) -> None:
         """Idempotent."""
         async with self._writes.of(key):
-            await self._records.delete(self._kind, key)
-            self.pop(key, None)
-            for name in [name for name, holder in self._names.items() if holder == key]:
-                del self._names[name]
+            try:
+                await self._records.delete(self._kind, key)
+            except asyncio.CancelledError:  # as in _write
+                self._drop(key)
+                raise
+            self._drop(key)
+
+    async def _write(self, record: R) -> None:
+        """What a cancellation lets go on is on disk (ports.storage.Records), so it has to be in memory too."""
+        try:
+            await self._records.put(self._kind, record.id, encode(record))
+        except asyncio.CancelledError:
+            self[record.id] = record
+            raise
+        self[record.id] = record
+
+    def _drop(self, key: str) -> None:
+        self.pop(key, None)
+        for name in [name for name, holder in self._names.items() if holder == key]:
+            del self._names[name]
 
     async def load(self, name_of: Callable[[R], str]) -> None:
         """Reads all records; one that cannot be read is moved aside and reported."""

@@ -53,6 +53,16 @@ async def to_the_end(work: Coroutine[Any, Any, T], *, name: str) -> T:
 
     For undoing, which must have a deadline of its own.
     """
+    task, cancelled = await settled(work, name=name)
+    if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # seen: the cancellation comes first
+        raise cancelled
+    return task.result()
+
+
+async def settled(work: Coroutine[Any, Any, T], *, name: str) -> tuple[asyncio.Task[T], asyncio.CancelledError | None]:
+    """The work, ended, and the cancellation of the caller that came meanwhile: for the caller to raise."""
     task = asyncio.get_running_loop().create_task(work, name=name)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -60,8 +70,4 @@ async def to_the_end(work: Coroutine[Any, Any, T], *, name: str) -> T:
             await asyncio.wait({task})
         except asyncio.CancelledError as error:
             cancelled = error
-    if cancelled is not None:
-        if not task.cancelled():
-            task.exception()  # seen: the cancellation comes first
-        raise cancelled
-    return task.result()
+    return task, cancelled

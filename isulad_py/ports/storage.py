@@ -25,7 +25,11 @@ class QuarantinedRecord(StoredRecord, frozen=True, kw_only=True):
 
 
 class Records(Protocol):
-    """A versioned key-value table; the caller encodes. Writes of one key keep their order."""
+    """A versioned key-value table; the caller encodes. Writes of one key keep their order.
+
+    A write is never cut short: a cancellation of the caller goes on once it is committed, and where it fails the error
+    comes instead. Who is cancelled knows thereby that the disk has what was written.
+    """
 
     async def put(self, kind: str, key: str, payload: bytes) -> None:
         """Committed when this returns: it survives kill -9 of this process. ResourceExhausted when the disk is full,

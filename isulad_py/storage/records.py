@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
+from isulad_py.host.tasks import settled
 from isulad_py.model.errors import Unavailable
 from isulad_py.ports.storage import QuarantinedRecord, StoredRecord
 from isulad_py.storage import records_file as file
@@ -84,11 +85,10 @@ class SqliteRecords:
         return cls(connection, path=path, now_ns=now_ns, failpoint=failpoint, queue_limit=queue_limit)
 
     async def put(self, kind: str, key: str, payload: bytes) -> None:
-        """A cancelled caller does not know whether the write happened; its order among the others is kept."""
-        await self._submit(lambda c: file.put(c, kind, key, payload), kind, key, writes=True)
+        await self._write(lambda c: file.put(c, kind, key, payload), kind, key)
 
     async def delete(self, kind: str, key: str) -> None:
-        await self._submit(lambda c: file.delete(c, kind, key), kind, key, writes=True)
+        await self._write(lambda c: file.delete(c, kind, key), kind, key)
 
     async def load(self, kind: str) -> list[StoredRecord]:
         """Rows that no program of this version could have written are quarantined on the way, not returned."""
@@ -99,7 +99,7 @@ class SqliteRecords:
 
     async def quarantine(self, kind: str, key: str, reason: str) -> None:
         at_ns = self._now_ns()
-        await self._submit(lambda c: file.quarantine(c, kind, key, reason, at_ns), kind, key, writes=True)
+        await self._write(lambda c: file.quarantine(c, kind, key, reason, at_ns), kind, key)
 
     async def quarantined(self) -> list[QuarantinedRecord]:
         return await self._submit(file.quarantined, "", "", writes=False)
@@ -110,6 +110,14 @@ class SqliteRecords:
             self._closed = True
             self._jobs.put(None)
         await self._thread_ended.wait()
+
+    async def _write(self, apply: Callable[[sqlite3.Connection], None], kind: str, key: str) -> None:
+        """The thread does not stop for a caller that is cancelled, and that one has to know what is on disk now."""
+        name = f"write record {kind}"
+        written, cancelled = await settled(self._submit(apply, kind, key, writes=True), name=name)
+        written.result()
+        if cancelled is not None:
+            raise cancelled
 
     async def _submit(self, apply: Callable[[sqlite3.Connection], T], kind: str, key: str, *, writes: bool) -> T:
         await self._room.acquire()

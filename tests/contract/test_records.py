@@ -43,6 +43,24 @@ async def test_a_second_put_replaces_the_first(records: Records) -> None:
     assert await contents(records, "pod") == {"a": b"\x00\xff"}
 
 
+@pytest.mark.parametrize("delay", range(4))
+async def test_a_cancellation_does_not_cut_a_write_short(records: Records, delay: int) -> None:
+    """Who is told of the cancellation knows what the disk has."""
+    await records.put("pod", "old", b"1")
+    writes = [
+        asyncio.ensure_future(records.put("pod", "new", b"2")),
+        asyncio.ensure_future(records.delete("pod", "old")),
+    ]
+    for _ in range(1 + delay):
+        await asyncio.sleep(0)
+    for write in writes:
+        write.cancel()
+        write.cancel()
+    outcomes = await asyncio.gather(*writes, return_exceptions=True)
+    assert all(outcome is None or isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
+    assert await contents(records, "pod") == {"new": b"2"}
+
+
 async def test_an_unknown_kind_is_empty(records: Records) -> None:
     assert await records.load("nothing") == []
 

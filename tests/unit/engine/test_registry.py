@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -56,6 +60,44 @@ async def test_a_failed_write_changes_nothing() -> None:
     with pytest.raises(ResourceExhausted):
         await registry.pods.amend("a1", lambda old: replace(old, ready_at=5))
     assert registry.pods["a1"].ready_at == 0
+
+
+class SlowRecords(MemoryRecords):
+    """Writes that go on without a caller who has been cancelled, as ports.storage.Records has it."""
+
+    async def put(self, kind: str, key: str, payload: bytes) -> None:
+        await super().put(kind, key, payload)
+        await asyncio.sleep(0)
+
+    async def delete(self, kind: str, key: str) -> None:
+        await super().delete(kind, key)
+        await asyncio.sleep(0)
+
+
+async def cancelled(work: Coroutine[Any, Any, object]) -> None:
+    task = asyncio.ensure_future(work)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_cancelled_change_is_in_memory_as_on_disk() -> None:
+    records = SlowRecords()
+    registry = Registry(records=records)
+
+    async def stored() -> Registry:
+        again = Registry(records=records)
+        await again.load()
+        return again
+
+    await cancelled(add(registry, pod("a1")))
+    assert registry.pods == (await stored()).pods == {"a1": pod("a1")}
+    await cancelled(registry.pods.amend("a1", lambda old: replace(old, ready_at=5)))
+    assert registry.pods["a1"].ready_at == (await stored()).pods["a1"].ready_at == 5
+    await cancelled(registry.pods.forget("a1"))
+    assert registry.pods == (await stored()).pods == {}
+    await add(registry, pod("b2"))  # the name is free again
 
 
 async def test_records_come_back_as_they_were() -> None:

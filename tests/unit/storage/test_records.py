@@ -75,6 +75,7 @@ async def test_close_waits_for_what_is_queued(path: Path) -> None:
     async with asyncio.TaskGroup() as group:
         writes = [group.create_task(store.put("pod", str(n), b"1")) for n in range(4)]
         await asyncio.sleep(0)
+        await asyncio.sleep(0)
         await store.close()
     assert all(task.exception() is None for task in writes)
     again = await SqliteRecords.open(path, now_ns=now_ns)
@@ -132,6 +133,26 @@ async def test_a_cancelled_writer_gives_its_room_back(path: Path) -> None:
             await write
     await store.put("pod", "b", b"2")
     assert "b" in await contents(store)
+    await store.close()
+
+
+async def test_a_cancelled_write_that_fails_says_so(path: Path) -> None:
+    """The disk has the former value: a cancellation would have claimed the new one."""
+    held = threading.Event()
+
+    def fail(*step: str) -> None:
+        assert held.wait(30)
+        raise ResourceExhausted("disk full")
+
+    store = await SqliteRecords.open(path, now_ns=now_ns, failpoint=fail)
+    write = asyncio.ensure_future(store.put("pod", "a", b"1"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    write.cancel()
+    held.set()
+    with pytest.raises(ResourceExhausted):
+        await write
+    assert not await contents(store)
     await store.close()
 
 

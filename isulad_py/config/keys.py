@@ -116,7 +116,13 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("sup-groups", _L, "supplementary groups of the daemon", _NONE),
     # Images and storage
     Key("storage-driver", _T, "overlay2 (also written overlay)"),
-    Key("storage-opts", _L, "options of the driver, overlay2.NAME=VALUE", flag="storage-opt", short="s"),
+    Key(
+        "storage-opts",
+        _L,
+        "overlay2.NAME=VALUE; overlay2.size bounds each container",
+        flag="storage-opt",
+        short="s",
+    ),
     Key("storage-enable-remote-layer", _B, "layers in directories that other hosts fill", _NONE),
     Key("registries", _M, "registry host to mirrors, insecure, ca-file", reloads=True),
     Key("registry-mirrors", _L, "mirrors of docker.io in order; http:// in front means plain HTTP", reloads=True),

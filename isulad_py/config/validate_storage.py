@@ -10,12 +10,13 @@ from typing import Final
 
 from isulad_py.config.findings import Finding, Severity
 from isulad_py.config.schema import Config
+from isulad_py.config.storage_options import SIZE_OPTIONS, container_size_bytes
 
 _HOST: Final = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:\d{1,5})?")
 PORT_MAX: Final = 65535
 _ACCEPTED_OPTIONS: Final = frozenset({"overlay2.override_kernel_check", "overlay2.skip_mount_home"})
 """About kernels and mounts that we never have to work around: accepted without a word."""
-_IDLE_OPTIONS: Final = frozenset({"overlay2.size", "overlay2.basesize", "overlay2.mountopt"})
+_IDLE_OPTIONS: Final = frozenset({"overlay2.mountopt"})
 
 
 def check(config: Config, exists: Callable[[str], bool]) -> Iterator[Finding]:
@@ -33,9 +34,13 @@ def _driver(config: Config) -> Iterator[Finding]:
         if name in _IDLE_OPTIONS:
             message = f"{name} has no effect here"
             yield Finding(id="no-effect", key="storage-opts", message=message, severity=Severity.WARNING)
-        elif name not in _ACCEPTED_OPTIONS or not equals:
-            hint = f"one of {' '.join(sorted(_ACCEPTED_OPTIONS | _IDLE_OPTIONS))}, each with =VALUE"
+        elif name not in {*_ACCEPTED_OPTIONS, *SIZE_OPTIONS} or not equals:
+            hint = f"one of {' '.join(sorted({*_ACCEPTED_OPTIONS, *_IDLE_OPTIONS, *SIZE_OPTIONS}))}, each with =VALUE"
             yield Finding(id="bad-value", key="storage-opts", message=f"no such option {option!r}", hint=hint)
+    try:
+        container_size_bytes(config.storage_opts)
+    except ValueError as error:
+        yield Finding(id="bad-value", key="storage-opts", message=str(error), hint="such as overlay2.size=10G")
 
 
 def _hosts(config: Config) -> Iterator[Finding]:

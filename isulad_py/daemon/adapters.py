@@ -12,6 +12,7 @@ from typing import Final
 
 from isulad_py.config.runtimes import runtime_handlers
 from isulad_py.config.schema import Config
+from isulad_py.config.storage_options import container_size_bytes
 from isulad_py.config.validate import find_program
 from isulad_py.daemon.failpoint import record_failpoint
 from isulad_py.daemon.lifecycle import Lifecycle
@@ -74,7 +75,8 @@ async def open_adapters(
     records = await SqliteRecords.open(Path(config.graph, "isulad.db"), now_ns=clock.now_ns, failpoint=failpoint)
     lifecycle.on_close("records", records.close)
     layers = await LayerStore.open(config.graph, tasks=tasks, clock=clock, boot_id=facts.boot_id)
-    rootfs = await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock)
+    limit_bytes = container_size_bytes(config.storage_opts)
+    rootfs = await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock, limit_bytes=limit_bytes)
     source = RegistryImages(layers=layers, options=registry_options(config), clock=clock)
     lifecycle.on_close("registry connections", source.close)
     handlers = runtime_handlers(config, find_program)

@@ -19,6 +19,7 @@ SYS_FSCONFIG: Final = 431
 SYS_FSMOUNT: Final = 432
 SYS_OPENAT2: Final = 437
 SYS_MOUNT_SETATTR: Final = 442
+SYS_QUOTACTL_FD: Final = 443
 
 CLONE_FS: Final = 0x00000200
 CLONE_NEWTIME: Final = 0x00000080
@@ -75,7 +76,9 @@ def _encoded(text: str) -> bytes:
     return os.fsencode(text)
 
 
-def _syscall(number: int, *args: int | bytes | ctypes.Structure | None, path: str | None = None) -> int:
+def _syscall(
+    number: int, *args: int | bytes | ctypes.Structure | ctypes.Array[ctypes.c_char] | None, path: str | None = None
+) -> int:
     """Every argument goes as a full register, which variadic `syscall` expects."""
     values: list[object] = []
     for arg in args:
@@ -83,7 +86,7 @@ def _syscall(number: int, *args: int | bytes | ctypes.Structure | None, path: st
             values.append(ctypes.c_void_p(None))
         elif isinstance(arg, bytes):
             values.append(ctypes.c_char_p(arg))
-        elif isinstance(arg, ctypes.Structure):
+        elif isinstance(arg, ctypes.Structure | ctypes.Array):
             values.append(ctypes.byref(arg))
         else:
             values.append(ctypes.c_long(arg))
@@ -106,6 +109,17 @@ def umount2(target: str, flags: int) -> None:
 def syncfs(fd: int) -> None:
     """Writes everything of the file system that `fd` is on to its disk."""
     _check(_LIBC.syncfs(ctypes.c_int(fd)))
+
+
+def quotactl_fd(fd: int, command: int, identifier: int, data: bytearray) -> None:
+    """Of the file system that `fd` is on. `data` goes in and comes back."""
+    _syscall(SYS_QUOTACTL_FD, fd, command, identifier, (ctypes.c_char * len(data)).from_buffer(data))
+
+
+def quotactl(device: str, command: int, identifier: int, data: bytearray) -> None:
+    """As `quotactl_fd`, which Linux has from 5.14 on, of the file system on `device`."""
+    memory = (ctypes.c_char * len(data)).from_buffer(data)
+    _check(_LIBC.quotactl(ctypes.c_int(command), _encoded(device), ctypes.c_int(identifier), memory), device)
 
 
 def unshare(flags: int) -> None:

@@ -59,13 +59,15 @@ class RootfsRequest(Struct, frozen=True, kw_only=True):
     """Bottom first; all present in the layer store."""
     mount_label: str = ""
     quota_bytes: int = 0
+    """What may be written; 0 for what the node's configuration says."""
 
 
 class RootFilesystems(Protocol):
     """Writable layers over image layers."""
 
     async def prepare(self, request: RootfsRequest) -> str:
-        """Makes the writable layer, mounts it and returns the mountpoint. Leaves nothing behind on failure."""
+        """Makes the writable layer, mounts it and returns the mountpoint. Leaves nothing behind on failure. Unsupported
+        for a quota that cannot be kept here."""
         ...
 
     async def remove(self, container_id: ContainerId) -> None:
@@ -81,7 +83,8 @@ class RootFilesystems(Protocol):
         ...
 
     async def usage(self, container_id: ContainerId) -> FilesystemUsage | None:
-        """Of the writable layer, as last measured in the background; None before the first measurement."""
+        """Of the writable layer: as it is where the file system counts, else as last measured in the background, None
+        before the first measurement."""
         ...
 
     async def total_usage(self) -> FilesystemUsage:

@@ -46,6 +46,36 @@ def journaled_disk(mark: Mark, name: str = "disk", *, size_mib: int = 4096) -> I
         image.unlink(missing_ok=True)
 
 
+class NoQuotasHere(Exception):
+    """The kernel or a tool of this machine knows no project quotas."""
+
+
+@contextmanager
+def quota_disk(mark: Mark, kind: str) -> Iterator[Path]:
+    """A folder on an ext4 or xfs of its own that keeps project quotas. Raises NoQuotasHere."""
+    make = {
+        "ext4": ["mkfs.ext4", "-q", "-F", "-O", "project,quota", "-E", "quotatype=prjquota"],
+        "xfs": ["mkfs.xfs", "-q", "-f"],
+    }[kind]
+    image = mark.root / f"quota.{kind}"
+    target = mark.root / f"quota-{kind}"
+    with image.open("wb") as file:
+        file.truncate(400 * 1024 * 1024)
+    try:
+        try:
+            run([find_program(make[0]), *make[1:], str(image)])
+            target.mkdir()
+            run(["mount", "-o", "loop,prjquota", str(image), str(target)])
+        except OSError as error:
+            raise NoQuotasHere(f"{kind} with project quotas: {str(error).splitlines()[0]}") from error
+        try:
+            yield target
+        finally:
+            unmount_below(target)
+    finally:
+        image.unlink(missing_ok=True)
+
+
 @contextmanager
 def memory_disk(mark: Mark, name: str = "run") -> Iterator[Path]:
     target = mark.root / name

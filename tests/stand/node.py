@@ -204,13 +204,14 @@ def _remove_root_cgroup(mark: Mark) -> None:
 
 
 @contextlib.contextmanager
-def stand_node(kind: str = "node", **keys: Any) -> Iterator[Node]:
-    """A running node; everything that it made is gone afterwards, or this raises with what is left."""
+def stand_node(kind: str = "node", *, graph: Path | None = None, **keys: Any) -> Iterator[Node]:
+    """A running node; everything that it made is gone afterwards, or this raises with what is left. `graph` is a folder
+    for its graph root on a file system of the caller's."""
     mark = make_mark(kind)
     try:
         with contextlib.ExitStack() as stack:
             state = stack.enter_context(memory_disk(mark))
-            graph = mark.root / "graph"
+            graph = graph or mark.root / "graph"
             graph.mkdir()
             host = stack.enter_context(registry(mark.root / "registry"))
             images.push(host, "test/busybox", "latest", images.busybox_image())

@@ -124,7 +124,7 @@ def test_warnings_do_not_stop_the_start() -> None:
     config = Config(
         stream_server_address="0.0.0.0",
         insecure_skip_verify_enforce=True,
-        storage_opts=("overlay2.size=10G", "overlay2.override_kernel_check=true"),
+        storage_opts=("overlay2.mountopt=nodev", "overlay2.override_kernel_check=true"),
         cri_runtimes={"kata": "io.containerd.kata.v2"},
     )
     findings = validate(config, {}, COMPLETE)

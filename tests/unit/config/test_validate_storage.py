@@ -17,6 +17,25 @@ def test_overlay_is_an_alias() -> None:
     assert list(check(Config(storage_driver="overlay"), lambda path: True)) == []
 
 
+@pytest.mark.parametrize("options", [(), ("overlay2.size=10G",), ("overlay2.basesize=4096", "overlay2.size=4096")])
+def test_sizes_of_containers(options: tuple[str, ...]) -> None:
+    assert list(check(Config(storage_opts=options), lambda path: True)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("overlay2.size=much",), "'much' is not a size"),
+        (("overlay2.size=1K",), "at least 4096"),
+        (("overlay2.size=1G", "overlay2.basesize=2G"), "different sizes"),
+    ],
+)
+def test_sizes_that_are_none(options: tuple[str, ...], told: str) -> None:
+    (finding,) = check(Config(storage_opts=options), lambda path: True)
+    assert (finding.id, finding.key) == ("bad-value", "storage-opts")
+    assert told in finding.message
+
+
 @pytest.mark.parametrize("host", ["10.0.0.0/8", "fd00::/8", "127.0.0.1:5000", "registry.local"])
 def test_hosts_and_networks_may_be_insecure(host: str) -> None:
     assert list(check(Config(insecure_registries=(host,)), lambda path: True)) == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final
 
@@ -13,12 +14,13 @@ import msgspec
 import structlog
 
 from isulad_py.engine.handlers import Handlers
+from isulad_py.engine.layer_collection import LayerCollection
 from isulad_py.engine.locks import SingleFlight
 from isulad_py.engine.progress import Meter, Watch
 from isulad_py.engine.registry import Registry, decode, encode
 from isulad_py.model.container import ImageSpec
 from isulad_py.model.errors import DataLoss, EngineError, FailedPrecondition, InvalidInput, NotFound
-from isulad_py.model.ids import ImageId
+from isulad_py.model.ids import ChainId, ImageId
 from isulad_py.model.image import Credentials, ImageRecord
 from isulad_py.model.reference import Reference
 from isulad_py.model.reference import parse as parse_reference
@@ -76,16 +78,17 @@ class Images:
         self._meters: dict[str, Meter] = {}
         self._changes = asyncio.Lock()
         """Held while records and names change: short database writes only."""
-        self._pulling = 0
-        self._garbage = asyncio.Lock()
-        self._owed = False
-        """Whether layers of no image may be there that a collection had to leave."""
+        self._lacking: set[ImageId] = set()
+        """On record, with a layer missing."""
+        self._unread: set[str] = set()
+        """Ids of images whose records are put aside."""
+        self._collection = LayerCollection(layers=layers, wanted=self._layers_wanted, unread=lambda: self._unread)
 
     async def load(self) -> None:
         """Reads all records; one that cannot be read is moved aside and reported, and its layers stay.
 
-        An image with a layer missing (power loss, a layer moved aside) is not on this node: the next pull brings what
-        it lacks, and writes the record anew.
+        An image with a layer missing (power loss, a layer moved aside) is not on this node: it is not shown, and keeps
+        no layer. The next pull brings what it lacks, and makes the record true again; `remove` takes it off.
         """
         present = await self._layers.present()
         for stored in await self._records.load(IMAGE):
@@ -98,8 +101,15 @@ class Images:
             missing = [layer.chain_id for layer in record.layers if layer.chain_id not in present]
             if missing:
                 log.error("image lacks layers: it has to be pulled again", image=record.id, layers=missing)
-                continue
+                self._lacking.add(record.id)
             self._remember(record)
+        self._unread = {row.key for row in await self._records.quarantined() if row.kind == IMAGE}
+
+    def _shown(self) -> Iterator[ImageRecord]:
+        return (record for record in self._images.values() if record.id not in self._lacking)
+
+    def _layers_wanted(self) -> Iterator[ChainId]:
+        return (layer.chain_id for record in self._shown() for layer in record.layers)
 
     def _remember(self, record: ImageRecord) -> None:
         former = self._images.get(record.id)
@@ -112,6 +122,10 @@ class Images:
     def find(self, name: str) -> ImageRecord | None:
         """By id (also its unique beginning, with or without `sha256:`), by tag or by digest. InvalidInput for a name
         that is none of these."""
+        record = self._on_record(name)
+        return record if record is not None and record.id not in self._lacking else None
+
+    def _on_record(self, name: str) -> ImageRecord | None:
         if not name:
             raise InvalidInput("image.image: must not be empty")
         by_id = self._find_by_id(name)
@@ -142,7 +156,7 @@ class Images:
     def list(self, image: str = "") -> list[ImageRecord]:
         """All images, or those that `image` names."""
         if not image:
-            return [self._pinned(record) for record in self._images.values()]
+            return [self._pinned(record) for record in list(self._shown())]
         record = self.find(image)
         return [self._pinned(record)] if record is not None else []
 
@@ -191,21 +205,15 @@ class Images:
             if not meter.users and self._meters.get(key) is meter:
                 del self._meters[key]
 
-    @contextlib.asynccontextmanager
-    async def bringing(self) -> AsyncIterator[None]:
+    def bringing(self) -> AbstractAsyncContextManager[None]:
         """Inside, no layer is collected: who brings or reads an image may count on any."""
-        async with self._garbage:
-            self._pulling += 1
-        try:
-            yield
-        finally:
-            self._pulling -= 1
+        return self._collection.suspended()
 
     async def _pull(self, reference: Reference, credentials: Credentials | None, meter: Meter) -> ImageRecord:
         began, result = self._clock.monotonic(), "cancelled"
         try:
             async with self.bringing():
-                known = tuple(self._images.values())
+                known = tuple(self._shown())
                 request = PullRequest(reference=reference, credentials=credentials, known=known)
                 pulled = await self.store(await self._source.pull(request, meter))
             result = "ok"
@@ -242,7 +250,9 @@ class Images:
                 )
             else:
                 pulled = msgspec.structs.replace(pulled, pulled_at=self._clock.now_ns())
+            self._lacking.discard(pulled.id)
             await self._rewrite(pulled)
+            await self._forget_unread(pulled.id)
             return pulled
 
     async def _rewrite(self, record: ImageRecord) -> None:
@@ -257,59 +267,57 @@ class Images:
 
     async def remove(self, image: str) -> None:
         """CRI RemoveImage: by a name, takes that name, and the image with its last one; by id, all of it. Idempotent.
-        FailedPrecondition while a container was made from it."""
+        FailedPrecondition while a container was made from it. Also of an image that lacks layers; and, by its whole
+        id, of one whose record is put aside."""
         async with self._changes:
-            record = self.find(image)
+            record = self._on_record(image)
             if record is None:
-                return
-            if self._find_by_id(image) is None and len(record.repo_tags) > 1:
-                name = _lookup_name(parse_reference(image))
-                if name in record.repo_tags:
-                    await self._rewrite(_without_name(record, name))
-                    return
-            user = self._registry.images_in_use().get(record.id)
-            if user is not None:
-                raise FailedPrecondition(f"image.image: {image} is in use by container {user}")
-            try:
-                await self._records.delete(IMAGE, record.id)
-            except asyncio.CancelledError:
-                self._forget(record)
-                self._owed = True
-                raise
-            self._forget(record)
-        await self.collect_layers()
+                await self._forget_unread(_whole_id(image))
+            elif not await self._without(record, image):
+                await self._forget(record)
+        await self._collection.collect()
 
-    def _forget(self, record: ImageRecord) -> None:
+    async def _without(self, record: ImageRecord, image: str) -> bool:
+        """Whether taking that name off was all there is to do."""
+        if self._find_by_id(image) is not None or len(record.repo_tags) < 2:
+            return False
+        name = _lookup_name(parse_reference(image))
+        if name not in record.repo_tags:
+            return False
+        await self._rewrite(_without_name(record, name))
+        return True
+
+    async def _forget(self, record: ImageRecord) -> None:
+        user = self._registry.images_in_use().get(record.id)
+        if user is not None:
+            raise FailedPrecondition(f"image.image: {record.reference} is in use by container {user}")
+        try:
+            await self._records.delete(IMAGE, record.id)
+        except asyncio.CancelledError:
+            self._drop(record)  # it is off the disk all the same
+            raise
+        self._drop(record)
+
+    def _drop(self, record: ImageRecord) -> None:
         del self._images[record.id]
+        self._lacking.discard(record.id)
         for name in self._names_of(record):
             self._names.pop(name, None)
+        self._collection.owe(layer.chain_id for layer in record.layers)
 
-    async def collect_layers(self, keep: frozenset[str] = frozenset()) -> None:
-        """Deletes layers of no image. Leaves that to the sweeper while a pull is under way, which may count on any
-        layer; and to whoever sees to it while an image's record is put aside: which layers it has nobody knows."""
-        async with self._garbage:
-            self._owed = True
-            if self._pulling:
-                return
-            unread = await self._unread()
-            if unread:
-                log.warning("layers stay while records of images are put aside", images=sorted(unread))
-                return
-            wanted = {layer.chain_id for record in self._images.values() for layer in record.layers}
-            orphans = (await self._layers.present()) - wanted - keep
-            if orphans:
-                await self._layers.remove(orphans)
-            self._owed = False
+    async def _forget_unread(self, image_id: str) -> None:
+        """What it was does not matter any more: it is known again, or not wanted."""
+        if image_id in self._unread:
+            await self._records.discard(IMAGE, image_id)
+            self._unread.discard(image_id)
+
+    async def collect_layers(self, keep: frozenset[ChainId] = frozenset()) -> None:
+        """Deletes layers of no image, as far as nobody may count on them."""
+        await self._collection.collect(keep)
 
     async def collect_owed(self) -> None:
         """What `collect_layers` had to leave."""
-        if self._owed:
-            await self.collect_layers()
-
-    async def _unread(self) -> frozenset[str]:
-        """Ids of images whose records are put aside; one that has been pulled again is known again."""
-        aside = await self._records.quarantined()
-        return frozenset(row.key for row in aside if row.kind == IMAGE and row.key not in self._images)
+        await self._collection.collect_owed()
 
     async def usage(self) -> tuple[FilesystemUsage, FilesystemUsage]:
         """Of images and of containers (CRI ImageFsInfo)."""
@@ -324,6 +332,11 @@ class Images:
 def _lookup_name(reference: Reference) -> str:
     """The name under which an image is filed: with a digest, a tag beside it does not count (containerd, docker)."""
     return reference.at(reference.digest).repo_digest if reference.digest else reference.repo_tag
+
+
+def _whole_id(image: str) -> str:
+    digits = image.removeprefix("sha256:")
+    return f"sha256:{digits}" if _FULL_ID.fullmatch(digits) else ""
 
 
 def _without_name(record: ImageRecord, name: str) -> ImageRecord:

@@ -50,6 +50,10 @@ class Records(Protocol):
         """What was moved aside, oldest first."""
         ...
 
+    async def discard(self, kind: str, key: str) -> None:
+        """Deletes what was moved aside. Idempotent."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -109,7 +113,18 @@ class Layers(Protocol):
         """Idempotent. A layer under a root file system or a view stays, whatever the caller believes."""
         ...
 
-    async def total_usage(self) -> FilesystemUsage: ...
+    async def young(self, chain_ids: Collection[ChainId]) -> frozenset[ChainId]:
+        """Those of them that came in a short while ago, the youngest first up to a bound of bytes: a pull that was cut
+        off before its image was on record goes on from there."""
+        ...
+
+    def expire(self) -> None:
+        """Lets go of what failed pulls left and no pull has asked for in a while."""
+        ...
+
+    async def total_usage(self) -> FilesystemUsage:
+        """Of all image layers, those of failed pulls included."""
+        ...
 
     async def view(self, key: str, chain_ids: tuple[ChainId, ...]) -> str:
         """Mounts the layers read-only at a path named by `key` (image volumes); `release` ends it."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,8 @@ _META_LIMIT: Final = 64 * 1024 * 1024
 class Sealed(Struct, frozen=True, kw_only=True):
     folder: str
     facts: LayerFacts
+    at: int
+    """Nanoseconds since 1970."""
 
 
 class _Meta(Struct, frozen=True, kw_only=True):
@@ -57,7 +60,7 @@ class LayerDisk:
                 if facts is None or facts.chain_id in published or facts.chain_id in sealed:
                     self.trash.take(str(path))
                 else:
-                    sealed[facts.chain_id] = Sealed(folder=str(path), facts=facts)
+                    sealed[facts.chain_id] = Sealed(folder=str(path), facts=facts, at=_sealed_at(path))
             self._mend_links(published)
         return published, sealed
 
@@ -92,6 +95,15 @@ class LayerDisk:
                 os.fsync(fd)
             finally:
                 os.close(fd)
+
+    def ages(self, chain_ids: Iterable[ChainId], now_ns: int) -> dict[ChainId, float]:
+        """Seconds since each layer was sealed; those that have gone meanwhile are left out."""
+        found = {}
+        with translated("read the age of layers:"):
+            for chain_id in chain_ids:
+                with contextlib.suppress(FileNotFoundError):
+                    found[chain_id] = (now_ns - _sealed_at(Path(self.paths.layer(chain_id)))) / 1e9
+        return found
 
     def move_out(self, chain_ids: Sequence[ChainId]) -> None:
         for chain_id in chain_ids:
@@ -147,6 +159,10 @@ class LayerDisk:
         except EngineError:
             return None  # not finished, so never anybody's
         return meta.facts if meta.boot_id == self._boot_id else None
+
+
+def _sealed_at(folder: Path) -> int:
+    return (folder / "meta.json").stat().st_mtime_ns
 
 
 def _read_meta(path: Path) -> _Meta:

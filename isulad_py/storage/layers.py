@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -14,7 +14,7 @@ import structlog
 
 from isulad_py.host import blocking
 from isulad_py.host.tasks import to_the_end
-from isulad_py.model.errors import NotFound
+from isulad_py.model.errors import NotFound, ResourceExhausted
 from isulad_py.model.ids import ChainId
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
@@ -29,8 +29,10 @@ from isulad_py.storage.views import Views
 log = structlog.get_logger(__name__)
 
 RECIPE: Final = "recipe.gz"
-MAX_SEALED: Final = 64
-"""Layers of pulls that failed, kept so that the next try goes on from there; beyond that the oldest goes."""
+SPARE_LAYERS: Final = 64
+SPARE_BYTES: Final = 16 * 1024 * 1024 * 1024
+SPARE_SECONDS: Final = 3600.0
+"""What failed pulls left is kept so that the next try goes on from there: no more than these, no longer than that."""
 
 
 class LayerStore:
@@ -98,7 +100,7 @@ class LayerStore:
         finally:
             self._kept.subtract(chain)
             self._kept = +self._kept
-            self._drop_sealed()
+            self.expire()
 
     def find(self, chain_id: ChainId) -> LayerFacts | None:
         facts = self._published.get(chain_id)
@@ -110,7 +112,9 @@ class LayerStore:
         folder = f"{self.paths.ingest}/{chain_hex(chain_id)[:16]}-{secrets.token_hex(6)}"
         try:
             await to_the_end(blocking.run(self._disk.make_staging, folder), name="stage a layer")
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, ResourceExhausted):
+                self._drop(self._idle())  # what is only spare must not stand in the way of the next try
             await to_the_end(self._throw_away(folder), name="discard a layer")
             raise
         return f"{folder}/diff"
@@ -145,12 +149,33 @@ class LayerStore:
     async def remove(self, chain_ids: Collection[ChainId]) -> None:
         await to_the_end(self._remove(tuple(chain_ids)), name="remove layers")
 
+    async def young(self, chain_ids: Collection[ChainId]) -> frozenset[ChainId]:
+        ages = await blocking.run(self._disk.ages, tuple(chain_ids), self._clock.now_ns())
+        known = {chain_id: age for chain_id, age in ages.items() if chain_id in self._published}
+        return frozenset(_spare({chain_id: (age, self._published[chain_id]) for chain_id, age in known.items()}))
+
+    def expire(self) -> None:
+        now_ns, idle = self._clock.now_ns(), self._idle()
+        spare = _spare({chain_id: ((now_ns - each.at) / 1e9, each.facts) for chain_id, each in idle.items()})
+        self._drop(idle.keys() - spare)
+
+    def _idle(self) -> dict[ChainId, Sealed]:
+        """Those that no pull under way counts on."""
+        return {chain_id: each for chain_id, each in self._sealed.items() if chain_id not in self._kept}
+
+    def _drop(self, sealed: Collection[ChainId]) -> None:
+        for chain_id in sealed:
+            self.trash.take(self._sealed.pop(chain_id).folder)
+        if sealed:
+            self.trash.empty()
+
     async def total_usage(self) -> FilesystemUsage:
+        here = [*self._published.values(), *(each.facts for each in self._sealed.values())]
         return FilesystemUsage(
             timestamp=self._clock.now_ns(),
             mountpoint=self.paths.root,
-            used_bytes=sum(facts.used_bytes for facts in self._published.values()),
-            inodes_used=sum(facts.inodes for facts in self._published.values()),
+            used_bytes=sum(facts.used_bytes for facts in here),
+            inodes_used=sum(facts.inodes for facts in here),
         )
 
     async def view(self, key: str, chain_ids: tuple[ChainId, ...]) -> str:
@@ -177,7 +202,7 @@ class LayerStore:
     # Changes, which a cancellation does not cut short
 
     async def _seal(self, folder: str, facts: LayerFacts) -> None:
-        sealed = Sealed(folder=folder, facts=facts)
+        sealed = Sealed(folder=folder, facts=facts, at=self._clock.now_ns())
         if self.find(facts.chain_id) is None:
             await blocking.run(self._disk.seal, sealed)
         if self.find(facts.chain_id) is None:
@@ -207,13 +232,20 @@ class LayerStore:
             await blocking.run(self._disk.move_out, gone)
             self.trash.empty()
 
-    def _drop_sealed(self) -> None:
-        """Of those that no pull under way counts on."""
-        idle = [chain_id for chain_id in self._sealed if chain_id not in self._kept]
-        for chain_id in idle[: max(0, len(idle) - MAX_SEALED)]:
-            self.trash.take(self._sealed.pop(chain_id).folder)
-            self.trash.empty()
-
     async def _throw_away(self, folder: str) -> None:
         await blocking.run(self.trash.take, folder)
         self.trash.empty()
+
+
+def _spare(found: Mapping[ChainId, tuple[float, LayerFacts]]) -> list[ChainId]:
+    """Of layers with their ages those that may stay, the youngest first. An age below zero tells that the clock was set
+    back, not how far: it counts as its length."""
+    room_bytes = SPARE_BYTES
+    kept: list[ChainId] = []
+    for chain_id in sorted(found, key=lambda chain_id: abs(found[chain_id][0])):
+        age, facts = found[chain_id]
+        room_bytes -= facts.used_bytes
+        if abs(age) >= SPARE_SECONDS or room_bytes < 0 or len(kept) == SPARE_LAYERS:
+            break
+        kept.append(chain_id)
+    return kept

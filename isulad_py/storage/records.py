@@ -104,6 +104,9 @@ class SqliteRecords:
     async def quarantined(self) -> list[QuarantinedRecord]:
         return await self._submit(file.quarantined, "", "", writes=False)
 
+    async def discard(self, kind: str, key: str) -> None:
+        await self._write(lambda c: file.discard(c, kind, key), kind, key)
+
     async def close(self) -> None:
         """Waits for what is queued. Idempotent; every later call raises Unavailable."""
         if not self._closed:

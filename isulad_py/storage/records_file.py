@@ -174,6 +174,10 @@ def quarantined(connection: sqlite3.Connection) -> list[QuarantinedRecord]:
     ]
 
 
+def discard(connection: sqlite3.Connection, kind: str, key: str) -> None:
+    connection.execute("DELETE FROM quarantine WHERE kind = ? AND key = ?", (kind, key))
+
+
 def checkpoint(connection: sqlite3.Connection) -> None:
     """Moves the log into the file as far as there is room."""
     with contextlib.suppress(sqlite3.Error):

@@ -61,6 +61,16 @@ async def test_a_cancellation_does_not_cut_a_write_short(records: Records, delay
     assert await contents(records, "pod") == {"new": b"2"}
 
 
+async def test_what_was_put_aside_can_be_discarded(records: Records) -> None:
+    for key in ("a", "b"):
+        await records.put("image", key, b"{")
+        await records.quarantine("image", key, "unreadable")
+    await records.discard("image", "a")
+    await records.discard("image", "a")
+    await records.discard("pod", "b")
+    assert [row.key for row in await records.quarantined()] == ["b"]
+
+
 async def test_an_unknown_kind_is_empty(records: Records) -> None:
     assert await records.load("nothing") == []
 

@@ -42,6 +42,10 @@ class MemoryRecords:
         self._check_open()
         return list(self.aside)
 
+    async def discard(self, kind: str, key: str) -> None:
+        self._check_write()
+        self.aside = [row for row in self.aside if (row.kind, row.key) != (kind, key)]
+
     async def close(self) -> None:
         self._closed = True
 

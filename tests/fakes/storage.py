@@ -23,6 +23,9 @@ class MemoryLayers:
         self.mounted_views: dict[str, tuple[ChainId, ...]] = {}
         self.lent: dict[str, tuple[ChainId, ...]] = {}
         """To root file systems, which keep them from being removed."""
+        self.recent: set[ChainId] = set()
+        """Those that `young` finds."""
+        self.expired = 0
 
     def add(self, chain_id: ChainId, size_bytes: int = 4096) -> None:
         self.sizes[chain_id] = size_bytes
@@ -35,6 +38,12 @@ class MemoryLayers:
         used = frozenset().union(*self.mounted_views.values(), *self.lent.values())
         for chain_id in set(chain_ids) - used:
             self.sizes.pop(chain_id, None)
+
+    async def young(self, chain_ids: Collection[ChainId]) -> frozenset[ChainId]:
+        return frozenset(self.recent.intersection(chain_ids, self.sizes))
+
+    def expire(self) -> None:
+        self.expired += 1
 
     async def total_usage(self) -> FilesystemUsage:
         return FilesystemUsage(

@@ -6,17 +6,19 @@ import asyncio
 import hashlib
 import os
 import stat
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from isulad_py.host import mounts
-from isulad_py.model.errors import NotFound, Unsupported
+from isulad_py.model.errors import NotFound, ResourceExhausted, Unsupported
 from isulad_py.model.ids import ChainId, ContainerId, Digest
 from isulad_py.ports.layers import LayerFacts
 from isulad_py.ports.storage import RootfsRequest
-from isulad_py.storage.layers import LayerStore
+from isulad_py.storage import layer_disk
+from isulad_py.storage.layers import SPARE_BYTES, SPARE_SECONDS, LayerStore
 from isulad_py.storage.rootfs import OverlayRootFilesystems
 from tests.fakes.clock import FakeClock
 from tests.fakes.tasks import TestTasks
@@ -48,17 +50,21 @@ def _unmount(tmp_path: Path) -> object:
     mounts.unmount_under(str(tmp_path))
 
 
-async def open_store(graph: str, tasks: TestTasks, boot_id: str = "boot") -> LayerStore:
-    return await LayerStore.open(graph, tasks=tasks, clock=FakeClock(), boot_id=boot_id)
+async def open_store(graph: str, tasks: TestTasks, boot_id: str = "boot", clock: FakeClock | None = None) -> LayerStore:
+    return await LayerStore.open(graph, tasks=tasks, clock=clock or FakeClock(), boot_id=boot_id)
 
 
 async def seal(
-    store: LayerStore, number: int, fill: Callable[[Path], object], implied: tuple[bytes, ...] = ()
+    store: LayerStore,
+    number: int,
+    fill: Callable[[Path], object],
+    implied: tuple[bytes, ...] = (),
+    used_bytes: int = 4096,
 ) -> ChainId:
     staged = await store.stage(chain(number))
     fill(Path(staged))
     facts = LayerFacts(
-        chain_id=chain(number), diff_id=Digest(chain(number)), used_bytes=4096, inodes=1, implied=implied
+        chain_id=chain(number), diff_id=Digest(chain(number)), used_bytes=used_bytes, inodes=1, implied=implied
     )
     await store.seal(staged, facts)
     return chain(number)
@@ -240,6 +246,67 @@ async def test_sealed_layers_are_bounded_but_not_those_of_a_pull_under_way(graph
     assert [store.find(chain_id) is not None for chain_id in image] == [False] * 6 + [True] * 64
     with pytest.raises(NotFound):
         await store.publish(image)
+    await emptied(store, tasks)
+
+
+async def test_what_a_failed_pull_left_goes_after_its_time(graph: str, tasks: TestTasks) -> None:
+    clock = FakeClock(now_ns=time.time_ns())
+    store = await open_store(graph, tasks, clock=clock)
+    await seal(store, 0, writer("a", "x"))
+    store.expire()
+    assert store.find(chain(0)) is not None
+    assert (await store.total_usage()).used_bytes == 4096, "it takes room like any other"
+    clock.advance(SPARE_SECONDS + 60)
+    with store.keep([chain(0)]):
+        store.expire()
+        assert store.find(chain(0)) is not None, "a pull counts on it"
+    assert store.find(chain(0)) is None
+    await emptied(store, tasks)
+
+    await seal(store, 1, writer("a", "x"))
+    late = FakeClock(now_ns=time.time_ns() + int(1e9 * SPARE_SECONDS))
+    again = await open_store(graph, tasks, clock=late)
+    assert again.find(chain(1)) is not None
+    again.expire()
+    assert again.find(chain(1)) is None, "the former daemon's time counts too"
+    await emptied(again, tasks)
+
+
+async def test_what_failed_pulls_left_is_bounded_in_bytes(graph: str, tasks: TestTasks) -> None:
+    store = await open_store(graph, tasks, clock=FakeClock(now_ns=time.time_ns()))
+    for number in range(3):
+        await seal(store, number, writer("a", str(number)), used_bytes=SPARE_BYTES // 2)
+    store.expire()
+    assert [store.find(chain(number)) is not None for number in range(3)] == [False, True, True]
+    await emptied(store, tasks)
+
+
+async def test_young_layers_are_those_of_the_last_hour_within_a_bound(graph: str, tasks: TestTasks) -> None:
+    clock = FakeClock(now_ns=time.time_ns())
+    store = await open_store(graph, tasks, clock=clock)
+    image = [await seal(store, n, writer("a", str(n)), used_bytes=SPARE_BYTES // 2 - 4096) for n in range(3)]
+    await store.publish(image)
+    for age, number in ((30, 0), (20, 1), (10, 2)):
+        at = time.time() - age
+        os.utime(Path(store.paths.layer(chain(number)), "meta.json"), (at, at))
+    assert await store.young(image) == {chain(1), chain(2)}
+    assert await store.young([chain(0), chain(99)]) == {chain(0)}
+    clock.advance(SPARE_SECONDS + 60)
+    assert await store.young(image) == frozenset()
+
+
+async def test_on_a_full_disk_what_failed_pulls_left_goes(
+    graph: str, tasks: TestTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_store(graph, tasks, clock=FakeClock(now_ns=time.time_ns()))
+    await seal(store, 0, writer("a", "x"))
+    await seal(store, 1, writer("a", "x"))
+    monkeypatch.setattr(layer_disk, "RESERVE_BYTES", 1 << 62)
+    with store.keep([chain(1)]):
+        with pytest.raises(ResourceExhausted):
+            await store.stage(chain(2))
+        assert store.find(chain(0)) is None
+        assert store.find(chain(1)) is not None
     await emptied(store, tasks)
 
 

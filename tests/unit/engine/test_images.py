@@ -13,6 +13,8 @@ from isulad_py.model.container import ContainerConfig, ContainerMetadata, Contai
 from isulad_py.model.errors import FailedPrecondition, InvalidInput, NotFound
 from isulad_py.model.ids import ContainerId, PodId
 from isulad_py.model.image import Credentials
+from isulad_py.model.reference import parse
+from isulad_py.ports.images import PullRequest
 from tests.fakes.clock import FakeClock
 from tests.fakes.images import FakeImageSource
 from tests.fakes.records import MemoryRecords
@@ -97,6 +99,52 @@ async def test_an_image_that_lacks_a_layer_is_pulled_again(node: Node, tasks) ->
     again.source.offer("busybox:1")
     assert (await again.pull("busybox:1")).id == image.id
     assert again.images.status("busybox:1") is not None
+
+
+async def restarted(node: Node, tasks, *, without: str = "") -> Node:
+    again = Node(tasks, node.records)
+    again.layers.sizes = {key: size for key, size in node.layers.sizes.items() if key != without}
+    await again.images.load()
+    return again
+
+
+async def test_an_image_that_lacks_a_layer_is_not_shown_and_can_be_removed(node: Node, tasks) -> None:
+    node.source.offer("a:1", layers=("base", "a"))
+    node.source.offer("b:1", layers=("base", "b"))
+    lost, other = await node.pull("a:1"), await node.pull("b:1")
+    node = await restarted(node, tasks, without=lost.layers[1].chain_id)
+    assert node.images.list() == [other]
+    assert node.images.list("a:1") == []
+    for name in ("a:1", lost.id, lost.id[7:19], lost.repo_digests[0]):
+        assert node.images.status(name) is None
+    await node.images.remove("a:1")
+    assert ("image", lost.id) not in node.records.rows
+    assert node.images.list() == [other]
+    assert await node.layers.present() == {layer.chain_id for layer in other.layers}
+
+
+async def test_an_image_that_lacks_a_layer_keeps_none(node: Node, tasks) -> None:
+    node.source.offer("a:1", layers=("one", "two"))
+    lost = await node.pull("a:1")
+    node = await restarted(node, tasks, without=lost.layers[1].chain_id)
+    await node.images.collect_layers()
+    assert await node.layers.present() == frozenset()
+
+
+async def test_a_tag_that_an_image_without_its_layers_had_goes_where_the_registry_says(node: Node, tasks) -> None:
+    """Else the former image would take it back once its layers are here for another reason."""
+    node.source.offer("a:1", layers=("one", "two"))
+    node.source.offer("a:2", layers=("one", "two"))
+    lost = await node.pull("a:1")
+    await node.pull("a:2")
+    node = await restarted(node, tasks, without=lost.layers[1].chain_id)
+    node.source.offer("a:1", content="new", layers=("three",))
+    new = await node.pull("a:1")
+    for layer in lost.layers:
+        node.layers.add(layer.chain_id)
+    node = await restarted(node, tasks)
+    assert node.images.require("a:1").id == new.id
+    assert node.images.require("a:2").id == lost.id
 
 
 async def test_a_tag_that_moves_leaves_the_former_image_by_digest(node: Node) -> None:
@@ -242,21 +290,77 @@ async def test_layers_that_had_to_stay_for_a_pull_go_later(node: Node) -> None:
     assert await node.layers.present() == {layer.chain_id for layer in image.layers}
 
 
-async def test_layers_of_an_image_whose_record_cannot_be_read_stay(node: Node, tasks) -> None:
+@pytest.mark.parametrize("way", ["pull", "remove", "remove without sha256:"])
+async def test_layers_of_an_image_whose_record_cannot_be_read_stay_until_it_is_seen_to(
+    node: Node, tasks, way: str
+) -> None:
     node.source.offer("a:1", layers=("own",))
     node.source.offer("b:1")
     lost = await node.pull("a:1")
     await node.pull("b:1")
     node.records.rows["image", lost.id] = b"{"
-    again = Node(tasks, node.records)
-    again.layers.sizes = node.layers.sizes
-    await again.images.load()
+    again = await restarted(node, tasks)
     await again.images.remove("b:1")
     assert {layer.chain_id for layer in lost.layers} <= await again.layers.present()
-    again.source.offer("a:1", layers=("own",))
-    await again.pull("a:1")
+    again = await restarted(again, tasks)
+    await again.images.collect_layers()
+    assert {layer.chain_id for layer in lost.layers} <= await again.layers.present()
+    if way == "pull":
+        again.source.offer("a:1", layers=("own",))
+        await again.pull("a:1")
+        await again.images.collect_owed()
+        assert await again.layers.present() == {layer.chain_id for layer in lost.layers}
+    else:
+        await again.images.remove(lost.id if way == "remove" else lost.id.removeprefix("sha256:"))
+        assert await again.layers.present() == frozenset()
+    assert again.records.aside == []
+
+
+async def test_layers_that_a_pull_cut_off_brought_stay_while_they_are_young(node: Node, tasks) -> None:
+    node.source.offer("a:1", layers=("own",))
+    cut_off = await node.pull("a:1")
+    node.records.rows.clear()
+    again = await restarted(node, tasks)
+    again.layers.recent = set(again.layers.sizes)
+    await again.images.collect_layers()
     await again.images.collect_owed()
-    assert await again.layers.present() == {layer.chain_id for layer in lost.layers}
+    assert await again.layers.present() == {layer.chain_id for layer in cut_off.layers}
+    assert again.layers.expired == 1
+    again.layers.recent = set()
+    await again.images.collect_owed()
+    assert await again.layers.present() == frozenset()
+
+
+async def test_layers_of_an_image_that_is_removed_go_though_they_are_young(node: Node) -> None:
+    node.source.offer("a:1", layers=("own",))
+    node.source.offer("b:1", layers=("other",))
+    await node.pull("a:1")
+    cut_off = await node.pull("b:1")
+    del node.images._images[cut_off.id]
+    node.layers.recent = set(node.layers.sizes)
+    await node.images.remove("a:1")
+    assert await node.layers.present() == {layer.chain_id for layer in cut_off.layers}
+
+
+async def test_a_change_that_is_cancelled_is_in_memory_as_on_disk(node: Node, tasks) -> None:
+    node.source.offer("a:1")
+    put, delete = node.records.put, node.records.delete
+
+    async def cancelled_after(work) -> None:
+        await work
+        raise asyncio.CancelledError
+
+    node.records.put = lambda *args: cancelled_after(put(*args))
+    with pytest.raises(asyncio.CancelledError):
+        await node.images.store(await node.source.pull(PullRequest(reference=parse("a:1"))))
+    assert [image.id for image in node.images.list()] == [key for _, key in node.records.rows]
+    node.records.delete = lambda *args: cancelled_after(delete(*args))
+    with pytest.raises(asyncio.CancelledError):
+        await node.images.remove("a:1")
+    assert node.images.list() == []
+    assert not node.records.rows
+    await node.images.collect_owed()
+    assert await node.layers.present() == frozenset()
 
 
 async def test_the_sandbox_image_is_pinned(node: Node) -> None:

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from isulad_py.model.errors import HostFailure, InvalidInput, ResourceExhausted
 from isulad_py.model.ids import ChainId, Digest
@@ -29,7 +30,7 @@ def disk(tmp_path: Path) -> LayerDisk:
 
 
 def sealed(disk: LayerDisk, name: str = "one") -> Sealed:
-    layer = Sealed(folder=f"{disk.paths.ingest}/{name}", facts=FACTS)
+    layer = Sealed(folder=f"{disk.paths.ingest}/{name}", facts=FACTS, at=0)
     disk.make_staging(layer.folder)
     disk.seal(layer)
     return layer
@@ -37,11 +38,14 @@ def sealed(disk: LayerDisk, name: str = "one") -> Sealed:
 
 def test_staged_sealed_published_and_out(disk: LayerDisk) -> None:
     layer = sealed(disk)
-    assert disk.load() == ({}, {CHAIN: layer})
+    _, found = disk.load()
+    assert replace(found[CHAIN], at=0) == layer
+    assert disk.ages([CHAIN], found[CHAIN].at) == {}
     disk.move_in([CHAIN], {CHAIN: layer})
     assert Path(disk.paths.links, link_name(CHAIN)).resolve() == Path(disk.paths.diff(CHAIN))
     published, left = disk.load()
     assert (published[CHAIN].used_bytes, published[CHAIN].implied, left) == (4096, (), {})
+    assert disk.ages([CHAIN], found[CHAIN].at + 5_000_000_000) == {CHAIN: 5.0}
     disk.move_out([CHAIN])
     disk.move_out([CHAIN])
     assert disk.load() == ({}, {})

@@ -46,6 +46,8 @@ class LayerStore:
         sealed: dict[ChainId, Sealed],
         clock: Clock,
     ) -> None:
+        self.paths = disk.paths
+        self.trash = disk.trash
         self._disk = disk
         self._published = published
         self._sealed = sealed
@@ -67,14 +69,6 @@ class LayerStore:
         for key, layers in (await blocking.run(store._views.shown)).items():
             store.lend(f"view {key}", layers)
         return store
-
-    @property
-    def paths(self) -> OverlayPaths:
-        return self._disk.paths
-
-    @property
-    def trash(self) -> Trash:
-        return self._disk.trash
 
     def require(self, chain_ids: Collection[ChainId], who: str) -> None:
         """NotFound where one of the layers cannot be mounted."""

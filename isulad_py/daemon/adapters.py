@@ -34,8 +34,10 @@ from isulad_py.runtime.identity import RootfsIdentities
 from isulad_py.runtime.injections import InjectionFiles, Places
 from isulad_py.runtime.sandbox import HostEnvironments
 from isulad_py.runtime.streams import RuntimeStreams
+from isulad_py.storage.external_rootfs import ExternalRootFilesystems
 from isulad_py.storage.layers import LayerStore
 from isulad_py.storage.records import SqliteRecords
+from isulad_py.storage.root_filesystems import NodeRootFilesystems
 from isulad_py.storage.rootfs import OverlayRootFilesystems
 
 UNDO_SECONDS: Final = 30.0
@@ -52,7 +54,7 @@ class Adapters:
     handlers: Mapping[str, RuntimeHandler]
     records: SqliteRecords
     layers: LayerStore
-    rootfs: OverlayRootFilesystems
+    rootfs: NodeRootFilesystems
     source: RegistryImages
     archives: ArchiveImages
     network: CniNetwork
@@ -76,7 +78,8 @@ async def open_adapters(
     lifecycle.on_close("records", records.close)
     layers = await LayerStore.open(config.graph, tasks=tasks, clock=clock, boot_id=facts.boot_id)
     limit_bytes = container_size_bytes(config.storage_opts)
-    rootfs = await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock, limit_bytes=limit_bytes)
+    overlay = await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock, limit_bytes=limit_bytes)
+    rootfs = NodeRootFilesystems(overlay=overlay, external=await ExternalRootFilesystems.open(config.graph))
     source = RegistryImages(layers=layers, options=registry_options(config), clock=clock)
     lifecycle.on_close("registry connections", source.close)
     handlers = runtime_handlers(config, find_program)

@@ -30,7 +30,7 @@ from isulad_py.model.errors import (
     Unsupported,
 )
 from isulad_py.model.events import EventKind
-from isulad_py.model.ids import ContainerId, new_id
+from isulad_py.model.ids import ContainerId, ImageId, new_id
 from isulad_py.model.image import ImageRecord
 from isulad_py.model.lifecycle import can_start, can_stop, can_update
 from isulad_py.model.pod import PodConfig, PodRecord, PodState
@@ -48,6 +48,8 @@ log = structlog.get_logger(__name__)
 KILL_SECONDS: Final = 60.0
 """How long a killed container may take to be gone: its processes can be in uninterruptible sleep."""
 START_FAILED_CODE: Final = 128
+NO_IMAGE: Final = ImageRecord(id=ImageId(""))
+"""Of a container whose root is none of an image's."""
 
 
 class Containers:
@@ -92,7 +94,7 @@ class Containers:
         self._handlers.resolve(config.image.runtime_handler)
         check_namespaces(pod.config.security.namespaces, config.security.namespaces)
         wanted_devices(config)  # for its refusals, before anything is made
-        image = self._images.require(config.image.image)
+        image = NO_IMAGE if _needs_no_image(config) else self._images.require(config.image.image)
         container_id = ContainerId(new_id())
         record = self._first_record(container_id, pod, config, image)
         self.creating.add(container_id)
@@ -129,8 +131,7 @@ class Containers:
 
     async def _build(self, record: ContainerRecord, pod: PodRecord, image: ImageRecord, undo: Undo) -> None:
         undo.push("remove the root file system", partial(self._rootfs.remove, record.id))
-        layers = tuple(layer.chain_id for layer in image.layers)
-        root = await self._rootfs.prepare(RootfsRequest(container_id=record.id, layers=layers))
+        root = await self._rootfs.prepare(_rootfs_request(record, image))
         undo.push("release image volumes", partial(self._specs.release, record.id))
         built = await self._specs.container(record, pod, image, root)
         launch = Launch(
@@ -328,6 +329,20 @@ class Containers:
 
     async def _amend(self, container_id: ContainerId, **facts: object) -> ContainerRecord:
         return await self._registry.containers.amend(container_id, lambda old: msgspec.structs.replace(old, **facts))
+
+
+def _needs_no_image(config: ContainerConfig) -> bool:
+    return bool(config.external_rootfs) and not config.image.image
+
+
+def _rootfs_request(record: ContainerRecord, image: ImageRecord) -> RootfsRequest:
+    external = record.config.external_rootfs
+    return RootfsRequest(
+        container_id=record.id,
+        layers=() if external else tuple(layer.chain_id for layer in image.layers),
+        quota_bytes=record.config.storage_bytes,
+        external=external,
+    )
 
 
 def check_namespaces(pod: NamespaceOptions, asked: NamespaceOptions) -> None:

@@ -172,8 +172,10 @@ def fsmount(fs_fd: int, flags: int, attributes: int) -> int:
     return _syscall(SYS_FSMOUNT, fs_fd, flags, attributes)
 
 
-def mount_setattr(directory_fd: int, path: str, flags: int, *, set_: int, clear: int = 0, userns_fd: int = 0) -> None:
-    attributes = _MountAttr(set_, clear, 0, userns_fd)
+def mount_setattr(
+    directory_fd: int, path: str, flags: int, *, set_: int = 0, propagation: int = 0, userns_fd: int = 0
+) -> None:
+    attributes = _MountAttr(set_, 0, propagation, userns_fd)
     _syscall(SYS_MOUNT_SETATTR, directory_fd, _encoded(path), flags, attributes, ctypes.sizeof(attributes), path=path)
 
 

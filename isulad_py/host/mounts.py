@@ -178,6 +178,12 @@ def set_attributes(mount_fd: int, attributes: int, *, recursive: bool = False, u
         libc.mount_setattr(mount_fd, "", flags, set_=attributes, userns_fd=max(userns_fd, 0))
 
 
+def make_private(mount_fd: int) -> None:
+    """A detached mount with all below it: what is mounted and unmounted there stays there."""
+    with translated("make a mount private"):
+        libc.mount_setattr(mount_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, propagation=MS_PRIVATE)
+
+
 def attach(mount_fd: int, target: str) -> None:
     """Puts a detached mount at `target`. The descriptor stays the caller's to close."""
     with translated("attach a mount at"):

@@ -58,7 +58,8 @@ class Device(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ContainerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """CRI ContainerConfig. Labels and annotations are returned exactly as given."""
+    """CRI ContainerConfig, and what iSulad's own clients may say besides. Labels and annotations are returned exactly
+    as given."""
 
     metadata: ContainerMetadata
     image: ImageSpec = ImageSpec()
@@ -79,6 +80,11 @@ class ContainerConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
     security: ContainerSecurity = ContainerSecurity()
     stop_signal: int = 0
     """Number of CRI's Signal enumeration, not of the kernel; 0 is the image's or the runtime's default."""
+    external_rootfs: str = ""
+    """iSulad: a directory or block device of this host that is the root instead of the image's layers; the image, whose
+    configuration counts all the same, may be left out then."""
+    storage_bytes: int = 0
+    """iSulad's storage-opt size: what may be written into the root; 0 for what the node's configuration says."""
 
 
 class ContainerState(enum.Enum):

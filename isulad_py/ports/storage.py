@@ -64,18 +64,22 @@ class RootfsRequest(Struct, frozen=True, kw_only=True):
     mount_label: str = ""
     quota_bytes: int = 0
     """What may be written; 0 for what the node's configuration says."""
+    external: str = ""
+    """A directory or block device of this host that is the root instead; without layers."""
 
 
 class RootFilesystems(Protocol):
-    """Writable layers over image layers."""
+    """Writable layers over image layers; and external roots, of each of which one container is the owner. Nothing in
+    those is ever deleted, and nothing of them counts as usage."""
 
     async def prepare(self, request: RootfsRequest) -> str:
         """Makes the writable layer, mounts it and returns the mountpoint. Leaves nothing behind on failure. Unsupported
-        for a quota that cannot be kept here."""
+        for a quota that cannot be kept here; of an external root InvalidInput or NotFound for one that cannot be it,
+        and FailedPrecondition for one that another container or the host uses."""
         ...
 
     async def remove(self, container_id: ContainerId) -> None:
-        """Unmounts and deletes. Idempotent; works from the id alone."""
+        """Unmounts, and deletes what was made here. Idempotent; works from the id alone."""
         ...
 
     async def present(self) -> frozenset[ContainerId]: ...

@@ -71,13 +71,13 @@ class OverlayPaths(Struct, frozen=True):
         return f"{self.layers}/{chain_hex(chain_id)}/diff"
 
     def container(self, container_id: ContainerId) -> str:
-        return f"{self.containers}/{_checked(container_id, 'container id')}"
+        return f"{self.containers}/{checked(container_id, 'container id')}"
 
     def merged(self, container_id: ContainerId) -> str:
         return f"{self.container(container_id)}/merged"
 
     def view(self, key: str) -> str:
-        return f"{self.views}/{_checked(key, 'view')}"
+        return f"{self.views}/{checked(key, 'view')}"
 
 
 def chain_hex(chain_id: ChainId) -> str:
@@ -92,7 +92,12 @@ def link_name(chain_id: ChainId) -> str:
     return base64.b32encode(bytes.fromhex(chain_hex(chain_id))[:15]).decode().lower()
 
 
-def _checked(name: str, what: str) -> str:
-    if not _KEY.fullmatch(name):
+def is_file_name(name: str) -> bool:
+    return _KEY.fullmatch(name) is not None
+
+
+def checked(name: str, what: str) -> str:
+    """The name, where it can be a file's; InvalidInput else."""
+    if not is_file_name(name):
         raise InvalidInput(f"{what} {name[:100]!r} cannot be a file name")
     return name

@@ -12,7 +12,9 @@ from isulad_py.model.errors import AlreadyExists, NotFound
 from isulad_py.model.ids import ContainerId, Digest
 from isulad_py.ports.layers import LayerFacts
 from isulad_py.ports.storage import Layers, RootFilesystems, RootfsRequest
+from isulad_py.storage.external_rootfs import ExternalRootFilesystems
 from isulad_py.storage.layers import LayerStore
+from isulad_py.storage.root_filesystems import NodeRootFilesystems
 from isulad_py.storage.rootfs import OverlayRootFilesystems
 from tests.contract.test_layers import BASE, TOP, tasks
 from tests.fakes.clock import FakeClock
@@ -25,7 +27,7 @@ ONE = ContainerId("1" * 64)
 TWO = ContainerId("2" * 64)
 
 
-@pytest.fixture(params=["memory", pytest.param("overlay", marks=pytest.mark.root)])
+@pytest.fixture(params=["memory", *(pytest.param(kind, marks=pytest.mark.root) for kind in ("overlay", "node"))])
 async def both(
     request: pytest.FixtureRequest, tmp_path: Path, tasks: TestTasks
 ) -> AsyncIterator[tuple[RootFilesystems, Layers]]:
@@ -41,7 +43,9 @@ async def both(
     await layers.seal(staged, LayerFacts(chain_id=BASE, diff_id=Digest(BASE), used_bytes=8192, inodes=2))
     await layers.publish([BASE])
     try:
-        yield await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock), layers
+        overlay = await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock)
+        external = await ExternalRootFilesystems.open(str(tmp_path))
+        yield overlay if request.param == "overlay" else NodeRootFilesystems(overlay=overlay, external=external), layers
     finally:
         mounts.unmount_under(str(tmp_path))
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from isulad_py.engine.containers import merge
-from isulad_py.model.container import ContainerState, Mount
+from isulad_py.model.container import ContainerState, ImageSpec, Mount
 from isulad_py.model.errors import (
     AlreadyExists,
     DeadlineExceeded,
@@ -425,3 +425,32 @@ async def test_a_stopped_pod_has_no_process_of_a_container_that_is_being_removed
     assert world.runtime.containers[container_id].fact is None
     await node.services.pods.stop(pod_id)
     assert world.runtime.containers[container_id].fact is not None
+
+
+async def test_a_root_of_the_host_s_needs_no_image_and_is_asked_for_as_given(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    containers = node.services.containers
+    config = replace(container_config(), image=ImageSpec(), external_rootfs="/srv/root")
+    container_id = await containers.create(pod_id, config, None)
+    request = world.rootfs.requests[container_id]
+    assert (request.external, request.layers) == ("/srv/root", ())
+    record = node.services.queries.container(container_id)
+    assert (record.image_id, record.image_ref) == ("", "")
+    assert record.config.external_rootfs == "/srv/root"
+    await containers.start(container_id)
+    await containers.remove(container_id)
+    assert only_pods(world)
+
+
+async def test_an_image_beside_a_root_of_the_host_s_must_be_here(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    config = replace(container_config(), image=ImageSpec(image="none:1"), external_rootfs="/srv/root")
+    with pytest.raises(NotFound, match="none:1"):
+        await node.services.containers.create(pod_id, config, None)
+    assert only_pods(world)
+
+
+async def test_the_size_of_a_root_is_asked_for(node: Node, world: World) -> None:
+    pod_id = await node.run_pod()
+    container_id = await node.services.containers.create(pod_id, container_config(storage_bytes=1 << 30), None)
+    assert world.rootfs.requests[container_id].quota_bytes == 1 << 30

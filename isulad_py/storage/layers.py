@@ -29,6 +29,9 @@ from isulad_py.storage.views import Views
 log = structlog.get_logger(__name__)
 
 RECIPE: Final = "recipe.gz"
+OWN_BYTES: Final = 2 * 4096
+OWN_INODES: Final = 3
+"""Of each layer, beside what is in it: its folder, its facts, its short name."""
 SPARE_LAYERS: Final = 64
 SPARE_BYTES: Final = 16 * 1024 * 1024 * 1024
 SPARE_SECONDS: Final = 3600.0
@@ -168,8 +171,8 @@ class LayerStore:
         return FilesystemUsage(
             timestamp=self._clock.now_ns(),
             mountpoint=self.paths.root,
-            used_bytes=sum(facts.used_bytes for facts in here),
-            inodes_used=sum(facts.inodes for facts in here),
+            used_bytes=sum(facts.used_bytes + OWN_BYTES for facts in here),
+            inodes_used=sum(facts.inodes + OWN_INODES for facts in here),
         )
 
     async def view(self, key: str, chain_ids: tuple[ChainId, ...]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -27,9 +28,9 @@ class ExternalRoot(Struct, frozen=True, kw_only=True):
     device: bool = False
 
 
-def look_at(path: str, *, graph: str) -> ExternalRoot:
-    """Synchronous. InvalidInput for a path that cannot be a container's root, NotFound where nothing is,
-    FailedPrecondition for a device that is in use."""
+def look_at(path: str, *, kept: Iterable[str]) -> ExternalRoot:
+    """Synchronous. `kept` are the engine's own directories. InvalidInput for a path that cannot be a container's root,
+    NotFound where nothing is, FailedPrecondition for a device that is in use."""
     if not path.startswith("/") or "\0" in path:
         raise InvalidInput(f"{FIELD}: {path[:200]!r} is not an absolute path")
     try:
@@ -46,7 +47,7 @@ def look_at(path: str, *, graph: str) -> ExternalRoot:
         return ExternalRoot(path=resolved, device=True)
     if not stat.S_ISDIR(mode):
         raise InvalidInput(f"{FIELD}: {path} is neither a directory nor a block device")
-    if resolved == "/" or overlap(resolved, str(Path(graph).resolve())):
+    if resolved == "/" or any(overlap(resolved, str(Path(folder).resolve())) for folder in kept):
         raise InvalidInput(f"{FIELD}: {path} holds, or is part of, what this engine keeps")
     return ExternalRoot(path=resolved)
 

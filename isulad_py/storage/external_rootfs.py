@@ -25,15 +25,16 @@ class ExternalRootFilesystems:
     """The part of ports.storage.RootFilesystems that concerns them. One root is never two containers'; the note in a
     container's folder tells the next daemon. Nothing that is in a root is ever deleted: only empty directories are."""
 
-    def __init__(self, graph: str) -> None:
-        self._graph = graph
+    def __init__(self, graph: str, *, state: str) -> None:
+        self._kept = (graph, state)
         self._folder = f"{graph}/external"
         self._held: dict[ContainerId, ExternalRoot | None] = {}
         """None where the note cannot be read."""
 
     @classmethod
-    async def open(cls, graph: str) -> ExternalRootFilesystems:
-        store = cls(graph)
+    async def open(cls, graph: str, *, state: str) -> ExternalRootFilesystems:
+        """No root may overlap with these two."""
+        store = cls(graph, state=state)
         store._held = await blocking.run(store._load)
         return store
 
@@ -45,7 +46,7 @@ class ExternalRootFilesystems:
         FailedPrecondition for one that is in use, Unsupported for a quota."""
         if request.quota_bytes:
             raise Unsupported(f"{FIELD}: what is written there cannot be bounded")
-        root = await blocking.run(look_at, request.external, graph=self._graph)
+        root = await blocking.run(look_at, request.external, kept=self._kept)
         self._claim(request.container_id, root)
         try:
             await to_the_end(blocking.run(self._make, request.container_id, root), name="mount an external root")
@@ -104,7 +105,7 @@ class ExternalRootFilesystems:
     def _remount(self, container_id: ContainerId, root: ExternalRoot) -> None:
         target = self.path_for(container_id)
         if not mounts.is_mountpoint(target):
-            mount(look_at(root.path, graph=self._graph), target)
+            mount(look_at(root.path, kept=self._kept), target)
 
     def _remove(self, container_id: ContainerId) -> None:
         folder = self._folder_of(container_id)

@@ -44,7 +44,7 @@ async def both(
     await layers.publish([BASE])
     try:
         overlay = await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock)
-        external = await ExternalRootFilesystems.open(str(tmp_path))
+        external = await ExternalRootFilesystems.open(str(tmp_path), state="/no/such")
         yield overlay if request.param == "overlay" else NodeRootFilesystems(overlay=overlay, external=external), layers
     finally:
         mounts.unmount_under(str(tmp_path))

@@ -30,7 +30,7 @@ def target(tmp_path: Path) -> Iterator[Path]:
 def test_a_directory_is_resolved(tmp_path: Path, graph: str) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "link").symlink_to("root")
-    assert look_at(f"{tmp_path}/link/../link", graph=graph) == ExternalRoot(path=f"{tmp_path}/root")
+    assert look_at(f"{tmp_path}/link/../link", kept=[graph]) == ExternalRoot(path=f"{tmp_path}/root")
 
 
 @pytest.mark.parametrize("path", ["", "relative", "/", "/etc/passwd", "/\0", "{tmp}/socket", "{tmp}/loop"])
@@ -39,7 +39,7 @@ def test_what_cannot_be_a_root(tmp_path: Path, graph: str, path: str) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "socket"))
         with pytest.raises(InvalidInput, match="external_rootfs"):
-            look_at(path.format(tmp=tmp_path), graph=graph)
+            look_at(path.format(tmp=tmp_path), kept=[graph])
 
 
 @pytest.mark.parametrize("path", ["graph", "graph/overlay", "link", "."])
@@ -47,13 +47,13 @@ def test_what_the_engine_keeps_is_no_root(tmp_path: Path, graph: str, path: str)
     (tmp_path / "graph/overlay").mkdir()
     (tmp_path / "link").symlink_to("graph/overlay")
     with pytest.raises(InvalidInput, match="this engine keeps"):
-        look_at(f"{tmp_path}/{path}", graph=graph)
+        look_at(f"{tmp_path}/{path}", kept=[graph])
 
 
 def test_what_is_not_there(tmp_path: Path, graph: str) -> None:
     for path in (f"{tmp_path}/none", "/etc/passwd/sub"):
         with pytest.raises(NotFound, match="external_rootfs"):
-            look_at(path, graph=graph)
+            look_at(path, kept=[graph])
 
 
 @pytest.mark.parametrize(("other", "expected"), [("/a/b", True), ("/a/b/c", True), ("/a", True), ("/a/bc", False)])
@@ -71,7 +71,7 @@ def test_a_directory_with_its_mounts_and_without_their_end(tmp_path: Path, graph
         mounts.mount("", str(root), flags=mounts.MS_SHARED)
         mounts.mount("tmpfs", str(root / "data"), "tmpfs")
         (root / "data/file").write_text("x")
-        mount(look_at(str(root), graph=graph), str(target))
+        mount(look_at(str(root), kept=[graph]), str(target))
         assert (target / "data/file").read_text() == "x"
         mounts.unmount_under(str(target))
         assert (root / "data/file").read_text() == "x"
@@ -98,13 +98,13 @@ def device(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.skipif(shutil.which("mkfs.ext4") is None, reason="needs mkfs.ext4")
 def test_a_device_is_mounted_whatever_its_file_system_and_by_one_only(device: str, graph: str, target: Path) -> None:
     with pytest.raises(Unsupported, match="no file system"):
-        mount(look_at(device, graph=graph), str(target))
+        mount(look_at(device, kept=[graph]), str(target))
     subprocess.run(["mkfs.ext4", "-q", device], check=True)
-    root = look_at(device, graph=graph)
+    root = look_at(device, kept=[graph])
     assert root == ExternalRoot(path=device, device=True)
     mount(root, str(target))
     assert (target / "lost+found").is_dir()
     with pytest.raises(FailedPrecondition, match="in use"):
-        look_at(device, graph=graph)
+        look_at(device, kept=[graph])
     mounts.unmount_under(str(target))
-    assert look_at(device, graph=graph) == root
+    assert look_at(device, kept=[graph]) == root

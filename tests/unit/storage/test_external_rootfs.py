@@ -38,7 +38,7 @@ def request_of(container_id: ContainerId, root: Path, **fields: int) -> RootfsRe
 
 
 async def test_what_the_container_writes_is_there_and_stays(graph: str, root: Path) -> None:
-    store = await ExternalRootFilesystems.open(graph)
+    store = await ExternalRootFilesystems.open(graph, state="/no/such")
     path = Path(await store.prepare(request_of(ONE, root)))
     assert (path / "etc/hostname").read_text() == "mine"
     (path / "new").write_text("written")
@@ -50,7 +50,7 @@ async def test_what_the_container_writes_is_there_and_stays(graph: str, root: Pa
 
 
 async def test_it_is_one_container_s(graph: str, root: Path) -> None:
-    store = await ExternalRootFilesystems.open(graph)
+    store = await ExternalRootFilesystems.open(graph, state="/no/such")
     await store.prepare(request_of(ONE, root))
     for path in (root, root / "etc", root.parent / "link"):
         if not path.exists():
@@ -66,9 +66,9 @@ async def test_it_is_one_container_s(graph: str, root: Path) -> None:
 
 
 async def test_also_for_the_next_daemon_and_after_a_reboot(graph: str, root: Path) -> None:
-    former = await ExternalRootFilesystems.open(graph)
+    former = await ExternalRootFilesystems.open(graph, state="/no/such")
     path = await former.prepare(request_of(ONE, root))
-    store = await ExternalRootFilesystems.open(graph)
+    store = await ExternalRootFilesystems.open(graph, state="/no/such")
     with pytest.raises(FailedPrecondition, match=ONE):
         await store.prepare(request_of(TWO, root))
     mounts.unmount(path)
@@ -84,16 +84,16 @@ async def test_also_for_the_next_daemon_and_after_a_reboot(graph: str, root: Pat
 async def test_half_made_and_half_removed_ones_are_gone_after_a_start(graph: str) -> None:
     Path(graph, "external", ONE, "root").mkdir(parents=True)
     Path(graph, "external", "not an id").mkdir()
-    store = await ExternalRootFilesystems.open(graph)
+    store = await ExternalRootFilesystems.open(graph, state="/no/such")
     assert not store.present()
     assert not Path(graph, "external", ONE).exists()
 
 
 async def test_while_a_note_cannot_be_read_nobody_is_given_a_root(graph: str, root: Path) -> None:
-    former = await ExternalRootFilesystems.open(graph)
+    former = await ExternalRootFilesystems.open(graph, state="/no/such")
     await former.prepare(request_of(ONE, root))
     Path(graph, "external", ONE, "external.json").write_text("{")
-    store = await ExternalRootFilesystems.open(graph)
+    store = await ExternalRootFilesystems.open(graph, state="/no/such")
     assert store.present() == {ONE}
     with pytest.raises(FailedPrecondition, match=ONE):
         await store.prepare(request_of(TWO, root))
@@ -102,7 +102,7 @@ async def test_while_a_note_cannot_be_read_nobody_is_given_a_root(graph: str, ro
 
 
 async def test_what_is_refused_leaves_nothing(graph: str, root: Path) -> None:
-    store = await ExternalRootFilesystems.open(graph)
+    store = await ExternalRootFilesystems.open(graph, state="/no/such")
     with pytest.raises(Unsupported, match="bounded"):
         await store.prepare(request_of(ONE, root, quota_bytes=1 << 20))
     with pytest.raises(InvalidInput):
@@ -116,7 +116,7 @@ async def test_a_mount_that_fails_leaves_nothing(graph: str, root: Path, monkeyp
     def fail(*_: object) -> None:
         raise HostFailure("mount: no")
 
-    store = await ExternalRootFilesystems.open(graph)
+    store = await ExternalRootFilesystems.open(graph, state="/no/such")
     with monkeypatch.context() as patched:
         patched.setattr(external_rootfs, "mount", fail)
         with pytest.raises(HostFailure):

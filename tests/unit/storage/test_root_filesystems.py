@@ -26,7 +26,7 @@ async def node(tmp_path: Path) -> AsyncIterator[NodeRootFilesystems]:
     Path(graph).mkdir()
     layers = await LayerStore.open(graph, tasks=tasks, clock=FakeClock(), boot_id="boot")
     overlay = await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=FakeClock())
-    yield NodeRootFilesystems(overlay=overlay, external=await ExternalRootFilesystems.open(graph))
+    yield NodeRootFilesystems(overlay=overlay, external=await ExternalRootFilesystems.open(graph, state="/no/such"))
     mounts.unmount_under(graph)
     await tasks.close()
 

@@ -140,6 +140,7 @@ async def test_a_limit_is_refused_where_it_cannot_be_kept(tmp_path: Path, tasks:
         await open_rootfs(tmp_path, tasks, limit_bytes=8 * MIB)
 
 
+@pytest.mark.timeout(600)  # an emulated machine takes its time
 def test_a_pod_meets_its_bound(disk: Path) -> None:
     with stand_node("quota", graph=disk / "graph", storage_opts=["overlay2.size=8M"]) as node:
         node.pull()

@@ -104,6 +104,8 @@ class Images:
                 self._lacking.add(record.id)
             self._remember(record)
         self._unread = {row.key for row in await self._records.quarantined() if row.kind == IMAGE}
+        for image_id in self._unread & self._images.keys():  # pulled again, and cut off before this was noted
+            await self._forget_unread(image_id)
 
     def _shown(self) -> Iterator[ImageRecord]:
         return (record for record in self._images.values() if record.id not in self._lacking)

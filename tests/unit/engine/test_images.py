@@ -316,6 +316,18 @@ async def test_layers_of_an_image_whose_record_cannot_be_read_stay_until_it_is_s
     assert again.records.aside == []
 
 
+async def test_what_was_put_aside_is_settled_also_by_a_pull_that_a_crash_cut_off(node: Node, tasks) -> None:
+    node.source.offer("a:1")
+    image = await node.pull("a:1")
+    payload = node.records.rows["image", image.id]
+    await node.records.quarantine("image", image.id, "unreadable")
+    await node.records.put("image", image.id, payload)
+    again = await restarted(node, tasks)
+    assert again.records.aside == []
+    await again.images.remove("a:1")
+    assert await again.layers.present() == frozenset()
+
+
 async def test_layers_that_a_pull_cut_off_brought_stay_while_they_are_young(node: Node, tasks) -> None:
     node.source.offer("a:1", layers=("own",))
     cut_off = await node.pull("a:1")

@@ -273,8 +273,11 @@ class Images:
         id, of one whose record is put aside."""
         async with self._changes:
             record = self._on_record(image)
-            if record is None:
+            if record is None and _whole_id(image) in self._unread:
                 await self._forget_unread(_whole_id(image))
+                self._collection.owe(await self._layers.present())  # any of them may have been its own
+            elif record is None:
+                return
             elif not await self._without(record, image):
                 await self._forget(record)
         await self._collection.collect()

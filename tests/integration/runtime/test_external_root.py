@@ -52,7 +52,7 @@ async def engine(mark: Mark) -> AsyncIterator[Services]:
         adapters = await open_adapters(config, lifecycle, environment={}, measure=lambda *_: nullcontext())
         services = build_services(config, adapters, lifecycle.background)
         await services.recovery.run()
-        await services.leftovers.clear()
+        await services.leftovers.clear(20)
         yield services
 
 

@@ -64,14 +64,8 @@ class Readiness:
 
     async def status(self) -> EngineStatus:
         network = self._network.status()
-        runtime_ready = Condition(status=True)
-        try:
-            # Not from the cache: the program may have gone since. The runtime asks it anew only where it was replaced.
-            await self._runtime.features(self._handlers.default)
-        except EngineError as error:
-            runtime_ready = Condition(status=False, reason="RuntimeUnusable", message=str(error))
         return EngineStatus(
-            runtime_ready=runtime_ready,
+            runtime_ready=await self._runtime_ready(),
             network_ready=Condition(
                 status=network.ready,
                 reason="" if network.ready else network.reason or "NetworkPluginNotReady",
@@ -79,6 +73,18 @@ class Readiness:
             ),
             handlers=await self._all_features(),
         )
+
+    async def _runtime_ready(self) -> Condition:
+        """By the programs that are there now: they may have gone since the start."""
+        try:
+            # Not from the cache. The runtime asks its program anew only where that was replaced.
+            await self._runtime.features(self._handlers.default)
+        except EngineError as error:
+            return Condition(status=False, reason="RuntimeUnusable", message=str(error))
+        obstacle = await self._runtime.monitor_obstacle()
+        if obstacle:
+            return Condition(status=False, reason="MonitorUnusable", message=obstacle)
+        return Condition(status=True)
 
     async def _all_features(self) -> tuple[HandlerFeatures, ...]:
         """The default handler also under the empty name, as kubelets look it up. One that cannot be asked has none."""

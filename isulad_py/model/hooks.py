@@ -6,13 +6,13 @@ directories are of oci-hooks(5), schema 1.0.0, each with its conditions.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from isulad_py.model.errors import InvalidInput
+from isulad_py.model.patterns import check_pattern
 
 Stage = Literal["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"]
 STAGES: Final[tuple[Stage, ...]] = (
@@ -99,10 +99,7 @@ def parse_hook_file(data: bytes) -> HookEntry:
     check_hook(file.hook, "hook")
     patterns = [*file.when.annotations, *file.when.annotations.values(), *file.when.commands]
     for pattern in patterns:
-        try:
-            re.compile(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise InvalidInput(f"when: {pattern!r} is no regular expression: {error}") from error
+        check_pattern(pattern)
     return HookEntry(stages=tuple(dict.fromkeys(file.stages)), hook=file.hook, when=file.when)
 
 

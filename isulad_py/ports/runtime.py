@@ -140,6 +140,10 @@ class ContainerRuntime(Protocol):
 
     async def features(self, handler: str) -> HandlerFeatures: ...
 
+    async def monitor_obstacle(self) -> str:
+        """Why no container can be given a monitor, in a few words; empty where it can."""
+        ...
+
     async def checkpoint_obstacle(self, handler: str) -> str:
         """Why containers of this handler cannot be checkpointed, in a few words; empty where they can."""
         ...

@@ -283,6 +283,13 @@ class OciRuntime:
     async def features(self, handler: str) -> HandlerFeatures:
         return await self._programs.features(handler)
 
+    async def monitor_obstacle(self) -> str:
+        try:
+            await blocking.run(self._programs.monitor_path)
+        except HostFailure as error:
+            return str(error)
+        return ""
+
     async def checkpoint_obstacle(self, handler: str) -> str:
         return await criu.obstacle(await self._programs.features(handler))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from isulad_py.model.hooks import STAGES, Hook, HookEntry, StagedHook, When
+from isulad_py.model.patterns import is_found
 
 
 def staged(
@@ -37,9 +37,9 @@ def matches(when: When, *, annotations: Mapping[str, str], command: str, bind_mo
     if when.has_bind_mounts is not None:
         conditions.append(when.has_bind_mounts and bind_mounts)
     if when.commands:
-        conditions.append(any(re.search(pattern, command) for pattern in when.commands))
+        conditions.append(any(is_found(pattern, command) for pattern in when.commands))
     conditions += [
-        any(re.search(key, name) and re.search(value, text) for name, text in annotations.items())
+        any(is_found(key, name) and is_found(value, text) for name, text in annotations.items())
         for key, value in when.annotations.items()
     ]
     return bool(conditions) and all(conditions)

@@ -386,6 +386,7 @@ async def test_versions_and_features(bed: Bed) -> None:
     features = await bed.runtime.features(HANDLER)
     assert features.name == HANDLER
     assert features.version
+    assert await bed.runtime.monitor_obstacle() == ""
     assert await bed.runtime.checkpoint_obstacle(HANDLER) or features.checkpoint
     for ask in (bed.runtime.features, bed.runtime.checkpoint_obstacle):
         with pytest.raises(InvalidInput):

@@ -82,6 +82,7 @@ class FakeRuntime:
         self.half_made: set[ContainerId] = set()
         """Ids with something on disk and no container, as a daemon that dies in `create` leaves them."""
         self.on_exec: Callable[[ExecCommand], ExecResult] | None = None
+        self.monitor_reason = ""
         self.checkpoint_reason = "no CRIU here"
         self.features_by_handler: dict[str, HandlerFeatures] = {}
         self._now_ns = now_ns
@@ -268,6 +269,9 @@ class FakeRuntime:
         if handler not in self.handlers:
             raise InvalidInput(f"runtime handler: {handler!r} is not configured")
         return self.features_by_handler.get(handler, HandlerFeatures(name=handler, version="1.0.0"))
+
+    async def monitor_obstacle(self) -> str:
+        return self.monitor_reason
 
     async def checkpoint_obstacle(self, handler: str) -> str:
         await self.features(handler)

@@ -38,6 +38,15 @@ async def test_a_runtime_that_is_gone_is_told(node: Node, world: World) -> None:
     assert not (await node.services.readiness.status()).runtime_ready.status
 
 
+async def test_a_monitor_that_is_gone_is_told(node: Node, world: World) -> None:
+    world.runtime.monitor_reason = "monitor: no such program: conmon"
+    ready = (await node.services.readiness.status()).runtime_ready
+    assert (ready.status, ready.reason) == (False, "MonitorUnusable")
+    assert ready.message == "monitor: no such program: conmon"
+    world.runtime.monitor_reason = ""
+    assert (await node.services.readiness.status()).runtime_ready.status
+
+
 async def test_verbose_information_is_json(node: Node) -> None:
     info = await node.services.readiness.info()
     assert json.loads(info["config"])["default-runtime"] == "runc"

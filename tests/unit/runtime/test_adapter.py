@@ -72,6 +72,17 @@ async def test_a_create_that_hangs_is_ended(programs: SimulatedPrograms, tmp_pat
     assert await runtime.present() == frozenset()
 
 
+async def test_a_missing_monitor_is_told_and_so_is_one_that_comes_back(
+    programs: SimulatedPrograms, tmp_path: Path
+) -> None:
+    runtime = programs.adapter()
+    assert await runtime.monitor_obstacle() == ""
+    (tmp_path / "monitor").rename(tmp_path / "elsewhere")
+    assert "no such program" in await runtime.monitor_obstacle()
+    (tmp_path / "elsewhere").rename(tmp_path / "monitor")
+    assert await runtime.monitor_obstacle() == ""
+
+
 async def test_a_container_without_a_record_is_asked_for(programs: SimulatedPrograms) -> None:
     runtime = programs.adapter()
     wanted = launch(["sleep", "1000"])

@@ -93,6 +93,7 @@ class Progress:
             pods=Counter(pod.state.value for pod in registry.pods.values()),
             containers=Counter(container.state.value for container in registry.containers.values()),
             images=len(self.services.images.list()),
+            stream_sessions=self.services.opener.sessions,
         )
 
 

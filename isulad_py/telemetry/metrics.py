@@ -31,6 +31,7 @@ class Population(Struct, frozen=True, kw_only=True):
     pods: Mapping[str, int] = {}
     containers: Mapping[str, int] = {}
     images: int = 0
+    stream_sessions: int = 0
 
 
 class Described(NamedTuple):
@@ -47,6 +48,7 @@ class _Gathered:
         Described("isulad_pods", "gauge", ("state",), "Pods by state."),
         Described("isulad_containers", "gauge", ("state",), "Containers by state."),
         Described("isulad_images", "gauge", (), "Images in the store."),
+        Described("isulad_stream_sessions", "gauge", (), "Open sessions of exec, attach and port-forward."),
         Described("isulad_tasks", "gauge", (), "asyncio tasks."),
         Described("isulad_threads", "gauge", (), "Python threads."),
     )
@@ -57,7 +59,13 @@ class _Gathered:
 
     def collect(self) -> Iterable[Metric]:
         pods, containers = self.population.pods, self.population.containers
-        single = {"": self.population.images}, {"": self.tasks}, {"": threading.active_count()}
+        numbers = (
+            self.population.images,
+            self.population.stream_sessions,
+            self.tasks,
+            threading.active_count(),
+        )
+        single = [{"": number} for number in numbers]
         for described, counts in zip(self.DESCRIBED, (pods, containers, *single), strict=True):
             family = GaugeMetricFamily(described.name, described.meaning, labels=described.labels)
             for state, count in counts.items():

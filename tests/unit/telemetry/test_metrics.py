@@ -38,11 +38,14 @@ def test_operations_count_as_errors_when_they_raise(metrics: Metrics) -> None:
 
 
 async def test_population_is_read_when_refreshed(metrics: Metrics) -> None:
-    metrics.refresh(lambda: Population(pods={"ready": 2}, containers={"running": 3, "exited": 1}, images=4))
+    metrics.refresh(
+        lambda: Population(pods={"ready": 2}, containers={"running": 3, "exited": 1}, images=4, stream_sessions=5)
+    )
     found = series(metrics)
     assert found['isulad_pods{state="ready"}'] == 2
     assert found['isulad_containers{state="exited"}'] == 1
     assert found["isulad_images"] == 4
+    assert found["isulad_stream_sessions"] == 5
     assert found["isulad_tasks"] >= 1
 
 

@@ -92,6 +92,7 @@ class Recovery:
         if record.starting_at and not record.started_at:
             record = await self._settle_start(record)
         self._exits.watch(record)
+        await self._runtime.end_commands(record.id)
 
     async def _settle_start(self, record: ContainerRecord) -> ContainerRecord:
         """A start was under way when the former daemon ended: the runtime knows whether it took place."""

@@ -115,6 +115,11 @@ class ContainerRuntime(Protocol):
         """Raises DeadlineExceeded after the whole process tree of the command has been ended."""
         ...
 
+    async def end_commands(self, container_id: ContainerId) -> None:
+        """Ends the commands that a former daemon was running in the container: who asked for them is gone. What a
+        command that has ended left running may stay. Success for a container that is not known."""
+        ...
+
     async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> Resources:
         """Sets what is given, all of it or, where anything fails, nothing. Returns what was so before, to be put back
         by another call. FailedPrecondition for a memory limit below what is in use."""

@@ -32,6 +32,7 @@ from isulad_py.model.resources import Resources
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.runtime import NOTHING, ExecCommand, ExecResult, HandlerFeatures, Launch, Remembered
 from isulad_py.runtime import criu, members, monitor, runc
+from isulad_py.runtime.abandoned import Abandoned
 from isulad_py.runtime.attach import Attachments
 from isulad_py.runtime.attach_output import Patience
 from isulad_py.runtime.bundle import Bundles, Launched, read_number
@@ -93,6 +94,7 @@ class OciRuntime:
         self._commands = Commands(
             programs=self._programs, bundles=self._bundles, layout=self._layout, moves=self._moves, clock=clock
         )
+        self._abandoned = Abandoned(bundles=self._bundles, layout=self._layout, clock=clock)
         self._control = Control(clock=clock)
         self._updates = Updates(programs=self._programs, bundles=self._bundles)
         self._clock = clock
@@ -249,6 +251,9 @@ class OciRuntime:
 
     async def exec_sync(self, command: ExecCommand) -> ExecResult:
         return await exec_sync(self._commands, command)
+
+    async def end_commands(self, container_id: ContainerId) -> None:
+        await self._abandoned.end(container_id)
 
     def streams(self, *, patience: Patience = _PATIENCE) -> RuntimeStreams:
         """What streaming needs, over the same containers."""

@@ -21,7 +21,7 @@ from isulad_py.model.container import Processes
 from isulad_py.model.errors import AlreadyExists, EngineError, InvalidInput, NotFound
 from isulad_py.model.ids import ContainerId
 from isulad_py.ports.runtime import Launch
-from isulad_py.runtime.layout import Layout
+from isulad_py.runtime.layout import EXEC_PREFIX, Layout
 
 log = structlog.get_logger(__name__)
 
@@ -166,6 +166,10 @@ class Bundles:
             return self.record(container_id).handler
         homes = (handler for handler in _names(self._layout.runtime) if self.has_runtime_state(container_id, handler))
         return next(homes, "")
+
+    def exec_files(self, container_id: ContainerId) -> list[str]:
+        """What execs have here: files with numbers, sockets."""
+        return [str(path) for path in Path(self._layout.bundle(container_id)).glob(f"{EXEC_PREFIX}*")]
 
     def remove(self, container_id: ContainerId) -> None:
         """Idempotent."""

@@ -29,7 +29,7 @@ from isulad_py.model.ids import ContainerId
 from isulad_py.ports.clock import Clock
 from isulad_py.runtime import members, runc
 from isulad_py.runtime.bundle import Bundles, read_number
-from isulad_py.runtime.layout import Layout
+from isulad_py.runtime.layout import EXEC_PREFIX, Layout
 from isulad_py.runtime.programs import Programs
 
 log = structlog.get_logger(__name__)
@@ -221,7 +221,7 @@ class _Place:
     def __init__(self, bundles: Bundles, layout: Layout, container_id: ContainerId) -> None:
         self._bundles = bundles
         self._id = container_id
-        self._name = f"exec-{secrets.token_hex(6)}"
+        self._name = f"{EXEC_PREFIX}{secrets.token_hex(6)}"
         self._group: members.ExecGroup | None = None
         self.pid_file = layout.exec_pid_file(container_id, self._name)
 
@@ -234,9 +234,9 @@ class _Place:
         return self._group
 
     def clear(self) -> None:
-        files.remove_file(self.pid_file)
         if self._group is not None:
             self._group.dissolve()
+        files.remove_file(self.pid_file)  # last: a group without it is of a command that has hardly begun
 
 
 def _memory_file(stack: contextlib.ExitStack, data: bytes) -> int:

@@ -21,7 +21,7 @@ from isulad_py.host.terminal import ConsoleSocket, Terminal
 from isulad_py.ports.streams import ByteSink, ByteSource, StreamingExec, StreamWishes
 from isulad_py.runtime.bundle import Bundles
 from isulad_py.runtime.command import Commands, Order, Running, Stdio
-from isulad_py.runtime.layout import Layout
+from isulad_py.runtime.layout import EXEC_PREFIX, Layout
 
 WORDS_LIMIT: Final = 64 * 1024
 WORDS_SECONDS: Final = 1.0
@@ -142,7 +142,7 @@ class StreamingExecs:
     ) -> Running:
         await blocking.run(self._bundles.record, order.id)  # else the socket's directory would be missed first
         with contextlib.closing(
-            ConsoleSocket(self._layout.bundle(order.id), f"exec-{secrets.token_hex(6)}")
+            ConsoleSocket(self._layout.bundle(order.id), f"{EXEC_PREFIX}{secrets.token_hex(6)}")
         ) as console:
             running = await scope.enter_async_context(self._commands.started(order, ends.awaiting(console)))
             ends.take(Terminal(console.receive(), session=running.wait), wishes)

@@ -4,9 +4,13 @@ removed after a crash at any line. Pure."""
 from __future__ import annotations
 
 import posixpath
+from typing import Final
 
 from isulad_py.model.errors import InvalidInput
 from isulad_py.model.ids import ContainerId
+
+EXEC_PREFIX: Final = "exec-"
+"""Of the files and cgroups of one exec."""
 
 
 class Layout:

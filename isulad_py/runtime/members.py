@@ -150,6 +150,7 @@ class ExecGroup:
     """
 
     def __init__(self, parent: str, name: str, argument: str = "", *, entered_first: bool = False) -> None:
+        self.name = name
         self._parent = parent
         self._path = f"{parent}/{name}"
         self.argument = argument
@@ -171,6 +172,16 @@ class ExecGroup:
         if UNIFIED in cgroups and len(cgroups) == 1:
             return cls(cgroups[UNIFIED], name, name if family in {"runc", "crun"} else "")
         return None
+
+    @classmethod
+    def found(cls, cgroups: Mapping[str, str], container_id: str, prefix: str) -> list[ExecGroup]:
+        """Those that are there, directly below the container's own cgroups."""
+        parents = {cgroups[key] for key in ("freezer", UNIFIED) if key in cgroups}
+        own = [parent for parent in parents if container_id in posixpath.basename(parent)]
+        return [cls(parent, path.name) for parent in own for path in Path(parent).glob(f"{prefix}*/")]
+
+    def processes(self) -> set[int]:
+        return processes(self._path)
 
     def take_in(self, pid: int) -> None:
         """Moves a command, all below it and all of its session in, a moment after its start: only what has left both

@@ -83,6 +83,7 @@ class FakeRuntime:
         """Ids with something on disk and no container, as a daemon that dies in `create` leaves them."""
         self.on_exec: Callable[[ExecCommand], ExecResult] | None = None
         self.monitor_reason = ""
+        self.commands_ended: list[ContainerId] = []
         self.checkpoint_reason = "no CRIU here"
         self.features_by_handler: dict[str, HandlerFeatures] = {}
         self._now_ns = now_ns
@@ -212,6 +213,9 @@ class FakeRuntime:
             return await self._exec_for_ever(container, command)
         stdout, stderr = _output(args)
         return ExecResult(exit_code=_ends_with(args) or 0, stdout=stdout[:OUTPUT_LIMIT], stderr=stderr[:OUTPUT_LIMIT])
+
+    async def end_commands(self, container_id: ContainerId) -> None:
+        self.commands_ended.append(container_id)
 
     async def _exec_for_ever(self, container: FakeContainer, command: ExecCommand) -> ExecResult:
         if command.timeout_seconds is not None:

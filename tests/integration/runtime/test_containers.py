@@ -267,6 +267,20 @@ async def test_a_cancelled_exec_ends_its_processes(bed: Bed) -> None:
     assert len(bed.cgroup_processes(launch.id)) == 1
 
 
+async def test_the_next_daemon_ends_a_command_that_nobody_reads(bed: Bed) -> None:
+    launch = bed.launch(("sleep", "1000000"))
+    await bed.run(launch)
+    await bed.exec(launch.id, "sleep 1000001 >/dev/null 2>&1 &")
+    execing = asyncio.ensure_future(
+        bed.exec(launch.id, "(setsid sleep 1000000 &); echo on >/proc/1/fd/1; sleep 100000")
+    )
+    await bed.logged("on$")
+    await bed.new_runtime().end_commands(launch.id)
+    assert (await execing).exit_code == 128 + signal.SIGKILL
+    assert len(bed.cgroup_processes(launch.id)) == 2
+    await bed.new_runtime().end_commands(ContainerId(new_id()))
+
+
 async def test_what_an_exec_leaves_running_holds_nobody_up_and_stays_in_the_container(bed: Bed) -> None:
     launch = bed.launch(("sleep", "1000000"))
     await bed.run(launch)

@@ -59,7 +59,7 @@ async def test_a_stop_of_the_daemon_ends_sessions_and_no_container(
 async def test_a_death_of_the_daemon_leaves_no_command_behind_for_ever(
     node: Node, container: str, transport: Transport
 ) -> None:
-    """Its own process is gone with its streams; the container lives on, and is attached to again."""
+    """Also one that says nothing, and would never learn that nobody listens; the container lives on."""
     url = exec_url(node, container, "sh", "-c", "echo begun; sleep 4646")
     async with transport(url, STDOUT, STDERR) as side:
         await side.read_until(STDOUT, b"begun")
@@ -68,6 +68,7 @@ async def test_a_death_of_the_daemon_leaves_no_command_behind_for_ever(
     node.daemon.start()
     node.reconnect()
     assert node.status(container).state == node.m.CONTAINER_RUNNING
+    assert not running(node, container, "sleep 4646")
     async with transport(exec_url(node, container, "echo", "again"), STDOUT, STDERR) as side:
         stdout, _, status = await outcome(side)
     assert (stdout, json.dumps(status["status"])) == (b"again\n", '"Success"')

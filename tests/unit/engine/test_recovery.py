@@ -93,6 +93,7 @@ async def test_running_containers_are_taken_over(world: World) -> None:
         before = node.services.queries.container(container_id)
     async with world.daemon() as node:
         assert node.services.queries.container(container_id) == before
+        assert world.runtime.commands_ended == [container_id]
         world.runtime.end(container_id, 3)
         await node.until_exited(container_id)
 

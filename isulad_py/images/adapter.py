@@ -18,23 +18,14 @@ from isulad_py.images.credentials import ANONYMOUS, Login, login_of, parse_auth_
 from isulad_py.images.flights import Flights
 from isulad_py.images.hosts_file import HOSTS_LIMIT, folders_for, parse_hosts
 from isulad_py.images.http import HttpClient
-from isulad_py.images.manifest import (
-    CONFIG_LIMIT,
-    Configuration,
-    Descriptor,
-    Index,
-    Manifest,
-    chain_ids,
-    choose_manifest,
-    parse_configuration,
-    parse_document,
-)
+from isulad_py.images.manifest import Configuration, Descriptor, chain_ids
 from isulad_py.images.options import Endpoint, RegistryOptions, endpoints_for
 from isulad_py.images.platform import architecture_of
 from isulad_py.images.policy import POLICY_LIMIT, admit, parse_policy
 from isulad_py.images.registry import Document, PlainHosts, Repository
+from isulad_py.images.resolve import find_image
 from isulad_py.images.transfer import LayerPlan, Transfer
-from isulad_py.model.errors import DataLoss, EngineError, FailedPrecondition, NotFound, Unavailable
+from isulad_py.model.errors import EngineError, FailedPrecondition, NotFound, Unavailable
 from isulad_py.model.ids import Digest, ImageId
 from isulad_py.model.image import Credentials, ImageRecord, Layer
 from isulad_py.model.reference import Reference
@@ -45,8 +36,6 @@ from isulad_py.ports.layers import LayerFacts, LayerIngest
 log = structlog.get_logger(__name__)
 
 Progress = Callable[[PullProgress], None]
-INDEX_DEPTH: Final = 3
-"""Indexes within indexes."""
 PROGRESS_BYTES: Final = 1024 * 1024
 AUTH_FILE_LIMIT: Final = 1024 * 1024
 
@@ -174,42 +163,24 @@ class RegistryImages:
     async def _bring(
         self, repository: Repository, document: Document, reference: Reference, say: Progress
     ) -> ImageRecord:
-        top = document.digest
-        manifest, document = await self._platform_manifest(repository, document)
-        raw_config = await repository.blob(manifest.config, CONFIG_LIMIT, "fetch configuration")
-        with repository.naming("read configuration"):
-            configuration = parse_configuration(raw_config, len(manifest.layers))
+        found = await find_image(repository, document, self._machine)
+        manifest, configuration = found.manifest, found.configuration
         facts = await self._bring_layers(repository, _plans(manifest.layers, configuration), say)
         layers = tuple(
             Layer(chain_id=layer.chain_id, diff_id=layer.diff_id, size_bytes=layer.used_bytes) for layer in facts
         )
         record = ImageRecord(
             id=ImageId(manifest.config.digest),
-            manifest_digest=document.digest,
+            manifest_digest=found.digest,
             config=configuration.config,
             layers=layers,
-            size_bytes=sum(layer.size_bytes for layer in layers) + len(raw_config),
+            size_bytes=sum(layer.size_bytes for layer in layers) + len(found.raw_config),
             os=configuration.os,
             architecture=configuration.architecture or architecture_of(self._machine),
             created_at=configuration.created_at,
-            raw_config=raw_config,
+            raw_config=found.raw_config,
         )
-        return replace(record, **_names(reference, top))
-
-    async def _platform_manifest(self, repository: Repository, document: Document) -> tuple[Manifest, Document]:
-        for _ in range(INDEX_DEPTH):
-            with repository.naming("read manifest"):
-                parsed = parse_document(document.body, document.media_type)
-                if not isinstance(parsed, Index):
-                    return parsed, document
-                chosen = choose_manifest(parsed, self._machine)
-            document = await repository.manifest(chosen.digest)
-            with repository.naming("read manifest"):
-                if len(document.body) != chosen.size:
-                    size = len(document.body)
-                    raise DataLoss(f"manifest {chosen.digest}: {size} bytes, where the index says {chosen.size}")
-        with repository.naming("read manifest"):
-            raise DataLoss(f"more than {INDEX_DEPTH} indexes within each other")
+        return replace(record, **_names(reference, document.digest))
 
     async def _bring_layers(
         self, repository: Repository, plans: Sequence[LayerPlan], say: Progress

@@ -21,7 +21,7 @@ from isulad_py.images.manifest import (
     Descriptor,
     Index,
     Manifest,
-    choose_manifest,
+    choose_manifests,
     digest_of,
     parse_configuration,
     parse_document,
@@ -144,7 +144,7 @@ def _oci_image(archive: Archive, top: Descriptor, machine: str) -> ArchivedImage
         if not isinstance(document, Index):
             break
         try:
-            descriptor = choose_manifest(document, machine)
+            descriptor = choose_manifests(document, machine)[0]
         except NotFound as error:
             raise NotFound(f"archive {archive.path}: {entry}: {error}") from error
     else:

@@ -22,12 +22,17 @@ MANIFEST_LIMIT: Final = 4 * 1024 * 1024
 CONFIG_LIMIT: Final = 4 * 1024 * 1024
 MAX_LAYERS: Final = 150
 """What one overlay mount can name."""
+MAX_ENTRIES: Final = 1000
+"""Images of one index: there are not that many platforms."""
+MAX_SILENT: Final = 10
+"""Entries of an index that do not say for what they are, and are looked at one after the other."""
 
 OCI_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 OCI_INDEX: Final = "application/vnd.oci.image.index.v1+json"
 DOCKER_MANIFEST: Final = "application/vnd.docker.distribution.manifest.v2+json"
 DOCKER_LIST: Final = "application/vnd.docker.distribution.manifest.list.v2+json"
 ACCEPT: Final = (DOCKER_MANIFEST, DOCKER_LIST, OCI_MANIFEST, OCI_INDEX)
+_DOCUMENTS: Final = frozenset({*ACCEPT, ""})
 _SCHEMA_1: Final = frozenset(
     {
         "application/vnd.docker.distribution.manifest.v1+json",
@@ -62,15 +67,24 @@ class Manifest(Struct, kw_only=True, rename={"media_type": "mediaType", "artifac
     """One image for one platform."""
 
     config: Descriptor
-    layers: list[Descriptor]
+    listed: list[Descriptor] | None = field(name="layers")
     media_type: str = ""
     artifact_type: str = ""
+
+    @property
+    def layers(self) -> list[Descriptor]:
+        """Go writes an empty list as null: images FROM scratch."""
+        return self.listed or []
 
 
 class Index(Struct, kw_only=True):
     """Several images by platform."""
 
-    manifests: list[Descriptor]
+    listed: list[Descriptor] | None = field(name="manifests")
+
+    @property
+    def manifests(self) -> list[Descriptor]:
+        return self.listed or []
 
 
 class _Shape(Struct, kw_only=True, rename={"schema": "schemaVersion", "media_type": "mediaType"}):
@@ -95,13 +109,24 @@ def parse_document(body: bytes, media_type: str) -> Manifest | Index:
         raise Unsupported("manifest of docker's schema 1: push the image again with a newer tool")
     _check_kind(shape, media_type)
     if shape.manifests is not msgspec.UNSET:
+        _check_length(shape.manifests, MAX_ENTRIES, "index", "images")
         index = _decode(body, Index, "index")
         for descriptor in index.manifests:
             check_descriptor(descriptor, "index")
         return index
+    _check_length(shape.layers, MAX_LAYERS, "manifest", "layers")
     manifest = _decode(body, Manifest, "manifest")
     _check_manifest(manifest)
     return manifest
+
+
+def _check_length(raw: msgspec.Raw | msgspec.UnsetType, limit: int, what: str, items: str) -> None:
+    """Before the items are decoded: tens of thousands would hold the loop."""
+    if raw is msgspec.UNSET or bytes(raw) == b"null":
+        return
+    found = len(_decode(bytes(raw), list[msgspec.Raw], what))
+    if found > limit:
+        raise Unsupported(f"{what}: {found} {items}; {limit} are the limit")
 
 
 def _check_kind(shape: _Shape, media_type: str) -> None:
@@ -124,8 +149,6 @@ def _check_manifest(manifest: Manifest) -> None:
         kind = manifest.artifact_type or manifest.config.media_type or "an unknown kind"
         raise Unsupported(f"manifest: an artifact of {kind[:200]}, not a container image")
     check_descriptor(manifest.config, "configuration")
-    if len(manifest.layers) > MAX_LAYERS:
-        raise Unsupported(f"manifest: {len(manifest.layers)} layers; {MAX_LAYERS} can be mounted")
     for layer in manifest.layers:
         check_descriptor(layer, "layer")
         if "foreign" in layer.media_type or "nondistributable" in layer.media_type:
@@ -143,14 +166,23 @@ def check_descriptor(descriptor: Descriptor, what: str) -> None:
         raise DataLoss(f"{what} {descriptor.digest}: size {descriptor.size}")
 
 
-def choose_manifest(index: Index, machine: str) -> Descriptor:
-    """The image for this machine. Raises NotFound naming what there is."""
-    chosen = choose([descriptor.platform for descriptor in index.manifests], machine)
+def choose_manifests(index: Index, machine: str) -> tuple[Descriptor, ...]:
+    """The image for this machine; where none says to be it, those that do not say for what they are, in order, of which
+    the first counts whose configuration fits (as containerd has it). Raises NotFound naming what there is."""
+    entries = index.manifests
+    chosen = choose([descriptor.platform for descriptor in entries], machine)
     if chosen is not None:
-        return index.manifests[chosen]
+        return (entries[chosen],)
+    silent = tuple(entry for entry in entries if entry.platform is None and entry.media_type in _DOCUMENTS)
+    if silent:
+        return silent[:MAX_SILENT]
+    raise nothing_fits(index, machine)
+
+
+def nothing_fits(index: Index, machine: str) -> NotFound:
     offers = {str(entry.platform) for entry in index.manifests if entry.platform is not None}
     known = ", ".join(sorted(offer for offer in offers if not offer.startswith("unknown"))[:20])
-    raise NotFound(f"index: nothing for linux on {machine}; there is {known or 'nothing at all'}")
+    return NotFound(f"index: nothing for linux on {machine}; there is {known or 'nothing at all'}")
 
 
 class _RunConfig(Struct, kw_only=True, rename="pascal"):
@@ -169,7 +201,7 @@ class _RunConfig(Struct, kw_only=True, rename="pascal"):
 
 class _RootFs(Struct, kw_only=True):
     type: str = ""
-    diff_ids: list[str] = field(default_factory=list)
+    diff_ids: list[str] | None = None
 
 
 class _Document(Struct, kw_only=True):
@@ -177,6 +209,7 @@ class _Document(Struct, kw_only=True):
     architecture: str = ""
     created: str | None = None
     config: _RunConfig | None = None
+    variant: str = ""
     rootfs: _RootFs = field(default_factory=_RootFs)
 
 
@@ -187,6 +220,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     diff_ids: tuple[Digest, ...]
     os: str
     architecture: str
+    variant: str
     created_at: int
     """Nanoseconds since 1970; 0 where it is not told."""
 
@@ -196,12 +230,13 @@ def parse_configuration(body: bytes, layers: int) -> Configuration:
     document = _decode(body, _Document, "configuration")
     if document.rootfs.type not in {"layers", ""}:
         raise Unsupported(f"configuration: a root file system of {document.rootfs.type[:100]!r}")
-    if len(document.rootfs.diff_ids) != layers:
-        raise DataLoss(f"configuration: {len(document.rootfs.diff_ids)} layers, where the manifest has {layers}")
+    told = document.rootfs.diff_ids or ()
+    if len(told) != layers:
+        raise DataLoss(f"configuration: {len(told)} layers, where the manifest has {layers}")
     if document.os not in {"linux", ""}:
         raise Unsupported(f"configuration: an image for {document.os[:100]}, not linux")
     try:
-        diff_ids = tuple(check_digest(text, field="configuration") for text in document.rootfs.diff_ids)
+        diff_ids = tuple(check_digest(text, field="configuration") for text in told)
     except InvalidInput as error:
         raise DataLoss(str(error)) from error
     run = document.config or _RunConfig()
@@ -220,6 +255,7 @@ def parse_configuration(body: bytes, layers: int) -> Configuration:
         diff_ids=diff_ids,
         os=document.os or "linux",
         architecture=document.architecture,
+        variant=document.variant,
         created_at=parse_time(document.created or ""),
     )
 

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 
-class Platform(Struct, kw_only=True, omit_defaults=True):
+class Platform(Struct, frozen=True, omit_defaults=True):
     """As an index states it."""
 
     os: str = ""
@@ -33,18 +33,50 @@ _CANDIDATES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "mips64": (("mips64le", ""),),
 }
 """Best first, by uname's machine; what is not here is called the same in both worlds (riscv64, ppc64le, s390x)."""
-_SAME_VARIANT: Final = {("amd64", "v1"): "", ("arm64", ""): "v8", ("arm", ""): "v7", ("arm", "7"): "v7"}
+_SAME: Final = {
+    "x86_64": "amd64",
+    "x86-64": "amd64",
+    "aarch64": "arm64",
+    "i386": "386",
+    "i486": "386",
+    "i586": "386",
+    "i686": "386",
+    "armhf": "arm",
+    "armel": "arm",
+    "loongarch64": "loong64",
+    "powerpc64le": "ppc64le",
+}
+"""Other names that images give an architecture (containerd, platforms, normalizeArch)."""
+_OWN_VARIANT: Final = {"armhf": "v7", "armel": "v6"}
+_DEFAULT_VARIANT: Final = {"arm64": "v8", "arm": "v7"}
+
+
+def normalised(platform: Platform) -> Platform:
+    """In lower case, with one name for each architecture and variant; amd64's first variant has none."""
+    told = platform.architecture.lower()
+    architecture = _SAME.get(told, told)
+    variant = _OWN_VARIANT.get(told, platform.variant.lower())
+    if variant.isdecimal():
+        variant = f"v{variant}"
+    if (architecture, variant) == ("amd64", "v1"):
+        variant = ""
+    return Platform(
+        os=platform.os.lower(), architecture=architecture, variant=variant or _DEFAULT_VARIANT.get(architecture, "")
+    )
+
+
+def runs_on(platform: Platform, machine: str) -> bool:
+    """Whether an image of that platform can run on this machine."""
+    return choose([platform], machine) is not None
 
 
 def choose(platforms: Sequence[Platform | None], machine: str) -> int | None:
     """The index of the best platform for this machine; None where none fits. Of equals the first counts."""
+    offers = [normalised(platform) if platform is not None else None for platform in platforms]
     for architecture, variant in _CANDIDATES.get(machine, ((machine, ""),)):
-        for index, platform in enumerate(platforms):
-            if platform is None or platform.os != "linux" or platform.architecture != architecture:
-                continue
-            found = platform.variant
-            if _SAME_VARIANT.get((architecture, found), found) == variant:
-                return index
+        wanted = Platform("linux", architecture, variant)
+        if wanted in offers:
+            return offers.index(wanted)
     return None
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isulad_py.images import manifest
-from isulad_py.model.errors import EngineError
+from isulad_py.model.errors import EngineError, Unsupported
 from isulad_py.model.ids import Digest
 from tests.images import make_image, make_index, tar_layer
 
@@ -68,3 +68,21 @@ def test_a_configuration_of_nothing_but_null() -> None:
     body = json.dumps({"config": None, "created": None, "rootfs": {"type": "layers", "diff_ids": []}}).encode()
     parsed = manifest.parse_configuration(body, 0)
     assert (parsed.config.cmd, parsed.os, parsed.architecture, parsed.created_at) == ((), "linux", "", 0)
+
+
+def test_what_go_writes_as_null_is_empty() -> None:
+    """Images FROM scratch."""
+    document = json.loads(IMAGE.document)
+    document["layers"] = None
+    parsed = manifest.parse_document(json.dumps(document).encode(), IMAGE.media_type)
+    assert isinstance(parsed, manifest.Manifest)
+    assert parsed.layers == []
+    body = json.dumps({"rootfs": {"type": "layers", "diff_ids": None}}).encode()
+    assert manifest.parse_configuration(body, 0).diff_ids == ()
+
+
+def test_an_index_of_thousands_is_refused_before_it_is_read() -> None:
+    """Its entries would not even be descriptors."""
+    body = json.dumps({"schemaVersion": 2, "manifests": [7] * (manifest.MAX_ENTRIES + 1)}).encode()
+    with pytest.raises(Unsupported, match="index: 1001 images; 1000 are the limit"):
+        manifest.parse_document(body, manifest.OCI_INDEX)

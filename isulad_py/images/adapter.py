@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from isulad_py.host import blocking, files
 from isulad_py.host.tasks import TaskOwner
 from isulad_py.images.auth import Authenticator
-from isulad_py.images.credentials import ANONYMOUS, Login, login_of, parse_auth_file, serves
+from isulad_py.images.credentials import Login, login_of, parse_auth_file, serves
 from isulad_py.images.flights import Flights
 from isulad_py.images.hosts_file import HOSTS_LIMIT, folders_for, parse_hosts
 from isulad_py.images.http import HttpClient
@@ -25,7 +25,7 @@ from isulad_py.images.policy import POLICY_LIMIT, admit, parse_policy
 from isulad_py.images.registry import Document, PlainHosts, Repository
 from isulad_py.images.resolve import find_image
 from isulad_py.images.transfer import LayerPlan, Transfer
-from isulad_py.model.errors import EngineError, FailedPrecondition, NotFound, Unavailable
+from isulad_py.model.errors import EngineError, FailedPrecondition, NotFound
 from isulad_py.model.ids import Digest, ImageId
 from isulad_py.model.image import Credentials, ImageRecord, Layer
 from isulad_py.model.reference import Reference
@@ -115,21 +115,22 @@ class RegistryImages:
         server_address = credentials.server_address if credentials is not None else ""
         data = b"{}"
         path = self._options.auth_file
-        if given.anonymous and path:
+        if path:
             try:
                 data = await blocking.run(files.read_limited, path, AUTH_FILE_LIMIT)
-                parse_auth_file(data, reference.host)
+                parse_auth_file(data, reference.host, reference.path)
             except NotFound:
                 data = b"{}"
             except EngineError as error:
                 raise FailedPrecondition(f"registry-auth-file: {path}: {error}") from error
 
         def login_for(endpoint: Endpoint) -> Login:
-            """Credentials go to the registry they are for: not to a mirror, unless they name it."""
-            if not given.anonymous:
-                allowed = serves(server_address, endpoint.host) if server_address else not endpoint.mirror
-                return given if allowed else ANONYMOUS
-            return parse_auth_file(data, endpoint.host)
+            """Credentials go to the registry they are for: not to a mirror, unless they name it. Elsewhere, and where
+            none are given, the file's count."""
+            allowed = serves(server_address, endpoint.host) if server_address else not endpoint.mirror
+            if not given.anonymous and allowed:
+                return given
+            return parse_auth_file(data, endpoint.host, reference.path)
 
         return Repository(
             reference,
@@ -147,8 +148,8 @@ class RegistryImages:
             return None
         try:
             digest = await repository.head()
-        except (NotFound, Unavailable):
-            return None  # a registry that knows no HEAD; if it is away, the GET tells
+        except EngineError:
+            return None  # some registries know no HEAD, or forbid it; what is really wrong, the GET tells
         return self._known(digest, request) if digest else None
 
     def _known(self, digest: Digest, request: PullRequest) -> ImageRecord | None:

@@ -12,7 +12,7 @@ from yarl import URL
 
 from isulad_py.images.challenge import Challenge
 from isulad_py.images.credentials import Login
-from isulad_py.images.http import HttpClient, Request, read_body
+from isulad_py.images.http import HttpClient, Request
 from isulad_py.images.options import Endpoint
 from isulad_py.model.errors import DataLoss, PermissionDenied, Unauthenticated, Unavailable
 from isulad_py.ports.clock import Clock
@@ -37,9 +37,9 @@ class Scope(Struct, frozen=True, kw_only=True):
 
 
 class _Token(Struct, kw_only=True):
-    token: str = ""
-    access_token: str = ""
-    expires_in: float = 0
+    token: str | None = None
+    access_token: str | None = None
+    expires_in: float | None = None
 
 
 class _Known(Struct, frozen=True):
@@ -106,7 +106,7 @@ class Authenticator:
             url = str(URL(realm).update_query(query))
             request = Request(url=url, authorization=login.basic, verify=scope.endpoint.verify, tls=tls)
         async with self._http.send(request) as response:
-            body = await read_body(response, TOKEN_LIMIT, self._http.options)
+            body = await self._http.read(response, TOKEN_LIMIT)
             _check_status(response.status, urlsplit(realm).netloc, login)
         return _read_token(body)
 
@@ -119,7 +119,7 @@ def _read_token(body: bytes) -> tuple[str, float]:
     token = answer.token or answer.access_token
     if not token or not token.isascii() or not token.isprintable():
         raise DataLoss("token service: its answer holds no token")
-    return f"Bearer {token}", max(SHORTEST_SECONDS, answer.expires_in) - MARGIN_SECONDS
+    return f"Bearer {token}", max(SHORTEST_SECONDS, answer.expires_in or 0) - MARGIN_SECONDS
 
 
 def _check_realm(realm: str, endpoint: Endpoint) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from isulad_py.model.errors import InvalidInput
+from isulad_py.model.errors import FailedPrecondition, InvalidInput
 from isulad_py.model.image import Credentials
 
 _DOCKER_NAMES: Final = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io", "registry.docker.io"})
@@ -53,6 +53,8 @@ def login_of(credentials: Credentials | None) -> Login:
     `auth` cannot be read."""
     if credentials is None:
         return ANONYMOUS
+    if not credentials.registry_token.isascii() or not all(map(str.isprintable, credentials.registry_token)):
+        raise InvalidInput("auth.registry_token: not a token")
     username, password = credentials.username, credentials.password
     if not username and not credentials.identity_token and not credentials.registry_token and credentials.auth:
         username, password = decode_auth(credentials.auth)
@@ -96,21 +98,35 @@ class _File(Struct, kw_only=True):
     auths: dict[str, _Entry] = field(default_factory=dict)
 
 
-def parse_auth_file(data: bytes, host: str) -> Login:
-    """The login for `host` of docker's config.json; anonymous where it has none. InvalidInput for another file."""
+def parse_auth_file(data: bytes, host: str, path: str = "") -> Login:
+    """The login for a repository in docker's config.json or containers-auth.json: of the entries for its host the one
+    with the longest path that begins its own; anonymous where there is none. FailedPrecondition for another file."""
     try:
         entries = msgspec.json.decode(data, type=_File).auths
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"the file of registry credentials: {error}") from error
-    for address, entry in entries.items():
-        if serves(address, host):
-            return login_of(
-                Credentials(
-                    username=entry.username,
-                    password=entry.password,
-                    auth=entry.auth,
-                    identity_token=entry.identity_token,
-                    registry_token=entry.registry_token,
-                )
+        best = max(entries, key=lambda address: _fits(address, host, path), default="")
+        if not best or not _fits(best, host, path):
+            return ANONYMOUS
+        entry = entries[best]
+        return login_of(
+            Credentials(
+                username=entry.username,
+                password=entry.password,
+                auth=entry.auth,
+                identity_token=entry.identity_token,
+                registry_token=entry.registry_token,
             )
-    return ANONYMOUS
+        )
+    except (msgspec.DecodeError, UnicodeDecodeError, InvalidInput) as error:
+        raise FailedPrecondition(f"the file of registry credentials: {error}") from error
+
+
+def _fits(address: str, host: str, path: str) -> int:
+    """0 where the entry is for something else, more for each part of its path (containers-auth.json(5)). docker's own
+    addresses end in the version of an interface, which is no path."""
+    if not serves(address, host):
+        return 0
+    name = address.partition("://")[2] or address
+    parts = [part for part in name.split("/")[1:] if part]
+    if parts in (["v1"], ["v2"]):
+        parts = []
+    return 1 + len(parts) if path.split("/")[: len(parts)] == parts else 0

@@ -10,8 +10,9 @@ import random
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Final, NamedTuple
 
 import aiohttp
 from msgspec import Struct
@@ -75,6 +76,7 @@ class HttpClient:
                 total=None, sock_connect=options.connect_seconds, sock_read=options.stall_seconds
             ),
             headers={"User-Agent": "isulad-py", "Accept-Encoding": "identity"},
+            trace_configs=[_bounded_answers()],
         )
 
     async def close(self) -> None:
@@ -91,6 +93,22 @@ class HttpClient:
             yield response
         finally:
             response.release()
+
+    async def read(self, response: aiohttp.ClientResponse, limit: int) -> bytes:
+        """The whole body. Raises ResourceExhausted where it is longer than the limit, Unavailable where it breaks off
+        or only drips."""
+        told = response.content_length
+        if told is not None and told > limit:
+            raise ResourceExhausted(f"an answer of {told} bytes, where {limit} are the limit")
+        parts: list[bytes] = []
+        size = 0
+        gauge = Gauge(self.options, self._clock)
+        while part := await gauge.read(response.content.readany):
+            size += len(part)
+            if size > limit:
+                raise ResourceExhausted(f"an answer of more than {limit} bytes")
+            parts.append(part)
+        return b"".join(parts)
 
     async def _patiently(self, request: Request) -> aiohttp.ClientResponse:
         """Waits and asks again while the other end is busy or drops the connection without an answer."""
@@ -146,15 +164,17 @@ class HttpClient:
         named = request.tls if own else None
         context = await self._context(_host_of(url), named, verify=verify) if url.scheme == "https" else True
         with translated(self.options):
-            return await self._session.request(
-                request.method,
-                url,
-                headers=headers,
-                data=request.form,
-                allow_redirects=False,
-                ssl=context,
-                proxy=proxy_for(str(url), self.options),
-            )
+            async with asyncio.timeout(None) as patience:
+                return await self._session.request(
+                    request.method,
+                    url,
+                    headers=headers,
+                    data=request.form,
+                    allow_redirects=False,
+                    ssl=context,
+                    proxy=proxy_for(str(url), self.options),
+                    trace_request_ctx=_Patience(patience, self.options.stall_seconds),
+                )
 
     async def _context(self, host: str, named: TlsFiles | None, *, verify: bool) -> ssl.SSLContext:
         ca_file = self.options.ca_files.get(host) or self.options.ca_files.get(hostname(host), "")
@@ -169,20 +189,45 @@ class HttpClient:
             )
 
 
-async def read_body(response: aiohttp.ClientResponse, limit: int, options: RegistryOptions) -> bytes:
-    """The whole body. Raises ResourceExhausted where it is longer than the limit, Unavailable where it breaks off."""
-    told = response.content_length
-    if told is not None and told > limit:
-        raise ResourceExhausted(f"an answer of {told} bytes, where {limit} are the limit")
-    parts: list[bytes] = []
-    size = 0
-    with translated(options):
-        async for part in response.content.iter_any():
-            size += len(part)
-            if size > limit:
-                raise ResourceExhausted(f"an answer of more than {limit} bytes")
-            parts.append(part)
-    return b"".join(parts)
+class _Patience(NamedTuple):
+    """What a request's end is set by, once it has been sent: waiting for a free connection is no fault of the host."""
+
+    deadline: asyncio.Timeout
+    seconds: float
+
+
+def _bounded_answers() -> aiohttp.TraceConfig:
+    """A head that only drips would reset the session's own timer with every byte."""
+
+    async def begin(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+        patience: _Patience = context.trace_request_ctx
+        patience.deadline.reschedule(asyncio.get_running_loop().time() + patience.seconds)
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_headers_sent.append(begin)
+    return trace
+
+
+class Gauge:
+    """Notices a connection that only drips. Time in which we did not want more does not count."""
+
+    def __init__(self, options: RegistryOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._waited = 0.0
+        self._got = 0
+
+    async def read(self, read: Callable[[], Awaitable[bytes]]) -> bytes:
+        begun = self._clock.monotonic()
+        with translated(self._options):
+            chunk = await read()
+        self._waited += self._clock.monotonic() - begun
+        self._got += len(chunk)
+        if self._waited >= self._options.stall_seconds:
+            if self._got < self._options.stall_bytes and chunk:
+                raise Stalled(f"stalled: {self._got} bytes in {self._waited:.0f} s")
+            self._waited, self._got = 0.0, 0
+        return chunk
 
 
 @contextlib.contextmanager

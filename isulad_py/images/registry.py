@@ -14,7 +14,7 @@ from yarl import URL
 from isulad_py.images.auth import Authenticator, Scope
 from isulad_py.images.challenge import parse_challenges
 from isulad_py.images.credentials import Login
-from isulad_py.images.http import ERROR_BYTES, HttpClient, NotTls, Request, check_complete, read_body
+from isulad_py.images.http import ERROR_BYTES, HttpClient, NotTls, Request, check_complete
 from isulad_py.images.manifest import ACCEPT, MANIFEST_LIMIT, Descriptor, digest_of
 from isulad_py.images.options import Endpoint
 from isulad_py.model.errors import (
@@ -30,6 +30,7 @@ from isulad_py.model.ids import Digest
 from isulad_py.model.reference import Reference, check_digest
 
 T = TypeVar("T")
+_NAME_INVALID: Final = "NAME_INVALID"
 MIRROR_TRIES: Final = 2
 """Of a request to a busy mirror: there is somebody else to ask."""
 _JSON_HEADERS: Final = {"Accept": ", ".join(ACCEPT)}
@@ -87,7 +88,7 @@ class Repository:
 
         async def ask(endpoint: Endpoint) -> Digest | None:
             path = f"manifests/{self.reference.selector}"
-            async with self.open(endpoint, path, method="HEAD", headers=_JSON_HEADERS) as response:
+            async with self.open(endpoint, path, method="HEAD", headers=_JSON_HEADERS, tries=1) as response:
                 return _told_digest(response)
 
         return await self.each("resolve", ask, by_tag=not self.reference.digest)
@@ -100,7 +101,7 @@ class Repository:
                 media_type = response.headers.get("Content-Type", "")
                 if media_type.startswith("text/html"):
                     raise Unavailable("a web page instead of a manifest: no registry answers there")
-                body = await read_body(response, MANIFEST_LIMIT, self._http.options)
+                body = await self._http.read(response, MANIFEST_LIMIT)
                 wanted = Digest(selector) if ":" in selector else _told_digest(response)
             digest = digest_of(body, wanted or "sha256")
             if wanted and digest != wanted:
@@ -117,7 +118,7 @@ class Repository:
                 raise DataLoss(f"blob {descriptor.digest} of {descriptor.size} bytes, where {limit} are the limit")
             async with self.open(endpoint, f"blobs/{descriptor.digest}") as response:
                 check_complete(response, descriptor.size, f"blob {descriptor.digest}")
-                body = await read_body(response, limit, self._http.options)
+                body = await self._http.read(response, limit)
             found = digest_of(body, descriptor.digest)
             if found != descriptor.digest:
                 raise DataLoss(f"blob {descriptor.digest} came with digest {found} ({len(body)} bytes)")
@@ -176,6 +177,7 @@ class Repository:
         *,
         method: str = "GET",
         headers: dict[str, str] | None = None,
+        tries: int = 0,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """A good answer (200 or 206), with whatever authorization it takes."""
         scope = Scope(endpoint=endpoint, repository=self.reference.path)
@@ -192,7 +194,7 @@ class Repository:
                 authorization=authorization,
                 verify=endpoint.verify,
                 tls=endpoint.tls,
-                tries=min(MIRROR_TRIES, self._http.options.tries) if endpoint.mirror else 0,
+                tries=tries or (min(MIRROR_TRIES, self._http.options.tries) if endpoint.mirror else 0),
             )
             async with self._http.send(request) as response:
                 if response.status in {200, 206}:
@@ -216,7 +218,7 @@ class Repository:
         words = ""
         if response.headers.get("Content-Type", "").startswith("application/json"):
             with contextlib.suppress(EngineError):
-                words = _error_words(await read_body(response, ERROR_BYTES, self._http.options))
+                words = _error_words(await self._http.read(response, ERROR_BYTES))
         message = f"HTTP {response.status}{words}"
         match response.status:
             case 401:
@@ -225,6 +227,8 @@ class Repository:
                 raise PermissionDenied(message)
             case 404 | 410:
                 raise NotFound(message)
+            case 400 if _NAME_INVALID in words:
+                raise InvalidInput(message)
             case _:
                 raise Unavailable(message)
 

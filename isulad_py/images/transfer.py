@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 from isulad_py.host.handover import Handover
 from isulad_py.host.layer_tree import TreeFacts
 from isulad_py.host.tasks import to_the_end
-from isulad_py.images.http import Interrupted, Stalled, check_complete, translated
+from isulad_py.images.http import Gauge, Interrupted, check_complete
 from isulad_py.images.manifest import Descriptor
 from isulad_py.images.options import Endpoint, RegistryOptions
 from isulad_py.images.registry import Repository
@@ -144,6 +144,8 @@ class Transfer:
                             return
                         say(offset)
             except Interrupted:
+                if offset == blob.size:
+                    return  # broken behind the last byte: its digest tells whether that is all
                 fruitless = 0 if offset - begun >= PROGRESS_BYTES else fruitless + 1
                 if fruitless >= self.options.tries:
                     raise
@@ -165,7 +167,7 @@ class Transfer:
             else:
                 check_complete(response, blob.size, f"blob {blob.digest}")
                 skip, offset = offset, 0  # the registry knows no ranges: what is there already goes by
-            gauge = _Gauge(self.options, self._clock)
+            gauge = Gauge(self.options, self._clock)
             while chunk := await gauge.read(response.content.readany):
                 offset += len(chunk)
                 if skip >= len(chunk):
@@ -175,28 +177,6 @@ class Transfer:
                 skip = 0
         if offset < blob.size:
             raise Interrupted(f"the blob ends after {offset} of {blob.size} bytes")
-
-
-class _Gauge:
-    """Notices a connection that only drips. Time in which we did not want more does not count."""
-
-    def __init__(self, options: RegistryOptions, clock: Clock) -> None:
-        self._options = options
-        self._clock = clock
-        self._waited = 0.0
-        self._got = 0
-
-    async def read(self, read: Callable[[], Awaitable[bytes]]) -> bytes:
-        begun = self._clock.monotonic()
-        with translated(self._options):
-            chunk = await read()
-        self._waited += self._clock.monotonic() - begun
-        self._got += len(chunk)
-        if self._waited >= self._options.stall_seconds:
-            if self._got < self._options.stall_bytes and chunk:
-                raise Stalled(f"stalled: {self._got} bytes in {self._waited:.0f} s")
-            self._waited, self._got = 0.0, 0
-        return chunk
 
 
 async def _settle(worker: asyncio.Future[TreeFacts]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from isulad_py.host.clock import SystemClock
 from isulad_py.images.adapter import RegistryImages
@@ -24,8 +25,10 @@ from tests.fakes.registry import FakeRegistry, Handler
 from tests.fakes.tasks import TestTasks
 from tests.images import File, Image, ImageLayer, make_image, tar_layer
 
-FAST = RegistryOptions(backoff_seconds=0.001, connect_seconds=2, stall_seconds=0.3, certs_dir="")
-"""Patience for tests: what must come, comes at once on loopback."""
+FAST = RegistryOptions(backoff_seconds=0.001, connect_seconds=20, stall_seconds=20, certs_dir="")
+"""What must come, comes at once on loopback; but a busy machine may take its time."""
+IMPATIENT = replace(FAST, stall_seconds=0.3)
+"""For what never comes."""
 
 
 def file_layer(name: str, data: bytes = b"x") -> ImageLayer:

@@ -274,6 +274,18 @@ async def test_a_mirror_learns_no_credentials_unless_they_are_its_own(stand: Sta
         await stand.pull(f"{stand.registry.host}/other:v1", options, credentials=own)
 
 
+async def test_a_mirror_gets_its_own_login_from_the_file(stand: Stand, tmp_path: Path) -> None:
+    """Also where the request brings one for the registry."""
+    async with FakeRegistry().serve() as mirror:
+        mirror.login = ("mirror", "own")
+        mirror.put("app", "v1", small_image())
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps({"auths": {mirror.host: {"auth": encoded("mirror:own")}}}))
+        options = replace(FAST, mirrors={stand.registry.host: (f"http://{mirror.host}",)}, auth_file=str(path))
+        await stand.pull(f"{stand.registry.host}/app:v1", options, credentials=GIVEN)
+    assert stand.registry.seen == []
+
+
 async def test_an_unchanged_tag_costs_one_request(stand: Stand) -> None:
     name = stand.registry.put("app", "v1", make_index([small_image()]))
     source = stand.source()
@@ -300,11 +312,11 @@ async def test_a_moved_tag_is_noticed(stand: Stand) -> None:
 async def test_a_registry_without_head(stand: Stand) -> None:
     name = stand.registry.put("app", "v1", small_image())
     first = await stand.pull(name)
-    stand.registry.tricks["head"] = lambda *_: _refuse(405)
-    assert (await stand.pull(name, known=(first,))).id == first.id
-    stand.registry.tricks["head"] = lambda *_: _refuse(403)
-    with pytest.raises(PermissionDenied):
-        await stand.pull(name, known=(first,))
+    for status in (401, 403, 405, 500):
+        stand.registry.tricks["head"] = lambda *_, status=status: _refuse(status)
+        assert (await stand.pull(name, known=(first,))).id == first.id
+    assert stand.registry.count("HEAD") == 4
+    assert stand.registry.count("GET /v2/app/manifests") == 5
 
 
 async def test_an_image_whose_layers_are_gone_is_pulled_again(stand: Stand) -> None:

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from isulad_py.images.credentials import ANONYMOUS, Login, decode_auth, login_of, parse_auth_file, serves
-from isulad_py.model.errors import InvalidInput
+from isulad_py.model.errors import FailedPrecondition, InvalidInput
 from isulad_py.model.image import Credentials
 
 
@@ -74,5 +74,32 @@ def test_dockers_file() -> None:
     assert parse_auth_file(data, "quay.io") == Login(identity_token="t")
     assert parse_auth_file(data, "ghcr.io") == ANONYMOUS
     for broken in (b"", b"[]", b'{"auths": []}'):
-        with pytest.raises(InvalidInput, match="file of registry credentials"):
+        with pytest.raises(FailedPrecondition, match="file of registry credentials"):
             parse_auth_file(broken, "quay.io")
+
+
+def test_a_bad_entry_is_the_files_fault() -> None:
+    data = json.dumps({"auths": {"quay.io": {"auth": "?"}}}).encode()
+    with pytest.raises(FailedPrecondition, match=r"file of registry credentials: auth\.auth: not base64"):
+        parse_auth_file(data, "quay.io")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("team/app", "team"), ("team/deep/app", "deep"), ("teams/app", "host"), ("app", "host"), ("", "host")],
+)
+def test_the_longest_path_that_begins_the_repository(path: str, name: str) -> None:
+    """containers-auth.json(5)."""
+    keys = {
+        "quay.io/team": "team",
+        "quay.io/other/app": "other",
+        "https://quay.io/v2/": "host",
+        "quay.io/team/deep": "deep",
+    }
+    data = json.dumps({"auths": {key: {"username": user, "password": "p"} for key, user in keys.items()}}).encode()
+    assert parse_auth_file(data, "quay.io", path).username == name
+
+
+def test_a_token_that_no_header_can_carry() -> None:
+    with pytest.raises(InvalidInput, match=r"auth\.registry_token"):
+        login_of(Credentials(registry_token="a\nb"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 from aiohttp import web
@@ -21,6 +22,7 @@ from tests.images import make_image
 from tests.unit.images.stand import (
     FAST,
     GIVEN,
+    IMPATIENT,
     LOGIN,
     Stand,
     answering,
@@ -72,9 +74,54 @@ async def test_a_registry_that_never_answers(stand: Stand, kind: str) -> None:
 
     stand.registry.tricks[kind] = silent
     try:
-        await refused(stand, name, Unavailable, "stalled: nothing came for 0.3 s")
+        await refused(stand, name, Unavailable, "stalled: nothing came for 0.3 s", options=IMPATIENT)
     finally:
         released.set()
+
+
+async def test_a_head_that_only_drips(stand: Stand) -> None:
+    """Every byte of it would reset a timer that waits for the next one."""
+    answers: list[asyncio.Task[None] | None] = []
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answers.append(asyncio.current_task())
+        writer.write(b"HTTP/1.1 200 OK\r\n")
+        gone = asyncio.create_task(reader.read())
+        while not gone.done():
+            writer.write(b"x")
+            await asyncio.wait({gone}, timeout=0.02)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        await refused(stand, f"127.0.0.1:{port}/app:v1", Unavailable, "stalled: nothing came", options=IMPATIENT)
+    finally:
+        server.close()
+        await asyncio.gather(*filter(None, answers))
+
+
+@pytest.mark.parametrize("kind", ["manifest", "blob", "token"])
+async def test_a_document_that_only_drips(stand: Stand, kind: str) -> None:
+    """For a blob: the configuration."""
+    image = small_image()
+    name = stand.registry.put("app", "v1", image)
+    stand.registry.tokens = kind == "token"
+
+    async def drip(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if kind == "blob" and request.match_info["name"] != image.image_id:
+            return await handler(request)
+        response = web.StreamResponse(headers={"Content-Type": manifests.OCI_MANIFEST})
+        await response.prepare(request)
+        for _ in range(4000):
+            await response.write(b" ")
+            await asyncio.sleep(0.02)
+        return response
+
+    stand.registry.tricks[kind] = drip
+    await refused(stand, name, Unavailable, "stalled: [0-9]+ bytes in", options=IMPATIENT)
 
 
 async def test_a_busy_registry_is_asked_again(stand: Stand) -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from isulad_py.model.errors import (
     DataLoss,
     EngineError,
+    InvalidInput,
     NotFound,
     PermissionDenied,
     Unavailable,
@@ -67,6 +68,16 @@ async def test_the_registrys_own_words_are_told(stand: Stand, place: str, status
 
     stand.registry.tricks[place] = refuse
     await refused(stand, name, kind, f"HTTP {status} DENIED: becausewe can")
+
+
+async def test_a_name_that_the_registry_does_not_take_is_the_requests_fault(stand: Stand) -> None:
+    name = stand.registry.put("app", "v1", small_image())
+
+    async def refuse(_: web.Request, __: Handler) -> web.StreamResponse:
+        return error(400, "NAME_INVALID", "invalid repository name")
+
+    stand.registry.tricks["manifest"] = refuse
+    await refused(stand, name, InvalidInput, "resolve: HTTP 400 NAME_INVALID: invalid repository name")
 
 
 async def test_mirrors_are_asked_in_order_and_the_registry_last(stand: Stand) -> None:

@@ -25,6 +25,7 @@ from tests.fakes.registry import Handler, cut_after, range_start
 from tests.images import layer_of, make_image
 from tests.unit.images.stand import (
     FAST,
+    IMPATIENT,
     Stand,
     file_layer,
     layer_blob,
@@ -126,6 +127,27 @@ async def test_a_broken_blob_is_resumed(stand: Stand, ranges: bool) -> None:
     assert stand.registry.count("bytes=") >= 1
 
 
+async def test_a_connection_broken_behind_the_last_byte(stand: Stand) -> None:
+    """All of a chunked blob is there, but not the mark of its end: there is nothing to ask for."""
+    image = small_image("a")
+    name = stand.registry.put("app", "v1", image)
+
+    async def endless(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.match_info["name"] == image.image_id:
+            return await handler(request)
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        await response.write(stand.registry.blobs[request.match_info["name"]])
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    stand.registry.tricks["blob"] = endless
+    await stand.pull(name)
+    assert stand.registry.count("bytes=") == 0
+
+
 async def test_a_wrong_range_is_noticed(stand: Stand) -> None:
     noise = random.Random(1).randbytes(300_000)
     image = make_image([file_layer("big", noise)])
@@ -161,7 +183,7 @@ async def test_a_blob_that_only_drips(stand: Stand) -> None:
         return response
 
     stand.registry.tricks["blob"] = drip
-    options = replace(FAST, tries=2)
+    options = replace(IMPATIENT, tries=2)
     await refused(stand, name, Unavailable, "stalled: [0-9]+ bytes in", options=options)
 
 

@@ -70,6 +70,6 @@ class LayerCollection:
 
     async def collect_owed(self) -> None:
         """What `collect` had to leave, and what failed pulls left."""
-        self._layers.expire()
+        await self._layers.expire()
         if self._owed:
             await self.collect()

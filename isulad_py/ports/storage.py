@@ -119,11 +119,12 @@ class Layers(Protocol):
 
     async def young(self, chain_ids: Collection[ChainId]) -> frozenset[ChainId]:
         """Those of them that came in a short while ago, the youngest first up to a bound of bytes: a pull that was cut
-        off before its image was on record goes on from there."""
+        off before its image was on record goes on from there. None of them on a disk that is nearly full."""
         ...
 
-    def expire(self) -> None:
-        """Lets go of what failed pulls left and no pull has asked for in a while."""
+    async def expire(self) -> None:
+        """Lets go of what failed pulls left and no pull has asked for in a while; of all of it on a disk that is nearly
+        full."""
         ...
 
     async def total_usage(self) -> FilesystemUsage:

@@ -25,6 +25,8 @@ log = structlog.get_logger(__name__)
 
 RESERVE_BYTES: Final = 64 * 1024 * 1024
 """Free space without which no layer is begun: the database and the logs of what runs need room to go on."""
+SPARE_SHARE: Final = 0.15
+"""Of the disk, free, below which nothing is kept that is only spare: kubelets delete images from there on."""
 _META_LIMIT: Final = 64 * 1024 * 1024
 
 
@@ -95,6 +97,12 @@ class LayerDisk:
                 os.fsync(fd)
             finally:
                 os.close(fd)
+
+    def has_room_to_spare(self) -> bool:
+        with translated("look at the free space of layers:"):
+            state = os.statvfs(self.paths.layers)
+        ours = state.f_blocks - state.f_bfree + state.f_bavail  # as df reckons: not what is reserved for root
+        return state.f_bavail >= SPARE_SHARE * ours
 
     def ages(self, chain_ids: Iterable[ChainId], now_ns: int) -> dict[ChainId, float]:
         """Seconds since each layer was sealed; those that have gone meanwhile are left out."""

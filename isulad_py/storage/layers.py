@@ -97,7 +97,7 @@ class LayerStore:
         finally:
             self._kept.subtract(chain)
             self._kept = +self._kept
-            self.expire()
+            self._drop_beyond(SPARE_BYTES)
 
     def find(self, chain_id: ChainId) -> LayerFacts | None:
         facts = self._published.get(chain_id)
@@ -147,14 +147,21 @@ class LayerStore:
         await to_the_end(self._remove(tuple(chain_ids)), name="remove layers")
 
     async def young(self, chain_ids: Collection[ChainId]) -> frozenset[ChainId]:
+        if not await blocking.run(self._disk.has_room_to_spare):
+            return frozenset()
         ages = await blocking.run(self._disk.ages, tuple(chain_ids), self._clock.now_ns())
         known = {chain_id: age for chain_id, age in ages.items() if chain_id in self._published}
-        return frozenset(_spare({chain_id: (age, self._published[chain_id]) for chain_id, age in known.items()}))
+        return frozenset(
+            _spare({chain_id: (age, self._published[chain_id]) for chain_id, age in known.items()}, SPARE_BYTES)
+        )
 
-    def expire(self) -> None:
+    async def expire(self) -> None:
+        self._drop_beyond(SPARE_BYTES if await blocking.run(self._disk.has_room_to_spare) else 0)
+
+    def _drop_beyond(self, room_bytes: int) -> None:
         now_ns, idle = self._clock.now_ns(), self._idle()
-        spare = _spare({chain_id: ((now_ns - each.at) / 1e9, each.facts) for chain_id, each in idle.items()})
-        self._drop(idle.keys() - spare)
+        found = {chain_id: ((now_ns - each.at) / 1e9, each.facts) for chain_id, each in idle.items()}
+        self._drop(idle.keys() - _spare(found, room_bytes))
 
     def _idle(self) -> dict[ChainId, Sealed]:
         """Those that no pull under way counts on."""
@@ -234,10 +241,9 @@ class LayerStore:
         self.trash.empty()
 
 
-def _spare(found: Mapping[ChainId, tuple[float, LayerFacts]]) -> list[ChainId]:
+def _spare(found: Mapping[ChainId, tuple[float, LayerFacts]], room_bytes: int) -> list[ChainId]:
     """Of layers with their ages those that may stay, the youngest first. An age below zero tells that the clock was set
     back, not how far: it counts as its length."""
-    room_bytes = SPARE_BYTES
     kept: list[ChainId] = []
     for chain_id in sorted(found, key=lambda chain_id: abs(found[chain_id][0])):
         age, facts = found[chain_id]

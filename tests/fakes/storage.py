@@ -42,7 +42,7 @@ class MemoryLayers:
     async def young(self, chain_ids: Collection[ChainId]) -> frozenset[ChainId]:
         return frozenset(self.recent.intersection(chain_ids, self.sizes))
 
-    def expire(self) -> None:
+    async def expire(self) -> None:
         self.expired += 1
 
     async def total_usage(self) -> FilesystemUsage:

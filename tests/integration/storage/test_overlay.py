@@ -253,12 +253,12 @@ async def test_what_a_failed_pull_left_goes_after_its_time(graph: str, tasks: Te
     clock = FakeClock(now_ns=time.time_ns())
     store = await open_store(graph, tasks, clock=clock)
     await seal(store, 0, writer("a", "x"))
-    store.expire()
+    await store.expire()
     assert store.find(chain(0)) is not None
     assert (await store.total_usage()).used_bytes == 4096 + OWN_BYTES, "it takes room like any other"
     clock.advance(SPARE_SECONDS + 60)
     with store.keep([chain(0)]):
-        store.expire()
+        await store.expire()
         assert store.find(chain(0)) is not None, "a pull counts on it"
     assert store.find(chain(0)) is None
     await emptied(store, tasks)
@@ -267,7 +267,7 @@ async def test_what_a_failed_pull_left_goes_after_its_time(graph: str, tasks: Te
     late = FakeClock(now_ns=time.time_ns() + int(1e9 * SPARE_SECONDS))
     again = await open_store(graph, tasks, clock=late)
     assert again.find(chain(1)) is not None
-    again.expire()
+    await again.expire()
     assert again.find(chain(1)) is None, "the former daemon's time counts too"
     await emptied(again, tasks)
 
@@ -276,7 +276,7 @@ async def test_what_failed_pulls_left_is_bounded_in_bytes(graph: str, tasks: Tes
     store = await open_store(graph, tasks, clock=FakeClock(now_ns=time.time_ns()))
     for number in range(3):
         await seal(store, number, writer("a", str(number)), used_bytes=SPARE_BYTES // 2)
-    store.expire()
+    await store.expire()
     assert [store.find(chain(number)) is not None for number in range(3)] == [False, True, True]
     await emptied(store, tasks)
 
@@ -293,6 +293,23 @@ async def test_young_layers_are_those_of_the_last_hour_within_a_bound(graph: str
     assert await store.young([chain(0), chain(99)]) == {chain(0)}
     clock.advance(SPARE_SECONDS + 60)
     assert await store.young(image) == frozenset()
+
+
+async def test_on_a_disk_that_is_nearly_full_nothing_is_kept_that_is_only_spare(
+    graph: str, tasks: TestTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kubelet frees space by removing images: what belongs to none must not make it remove more of them."""
+    store = await open_store(graph, tasks, clock=FakeClock(now_ns=time.time_ns()))
+    await store.publish([await seal(store, 0, writer("a", "x"))])
+    await seal(store, 1, writer("a", "y"))
+    monkeypatch.setattr(layer_disk, "SPARE_SHARE", 1.01)
+    assert await store.young([chain(0)]) == frozenset()
+    with store.keep([chain(1)]):
+        await store.expire()
+        assert store.find(chain(1)) is not None
+    await store.expire()
+    assert store.find(chain(1)) is None
+    await emptied(store, tasks)
 
 
 async def test_on_a_full_disk_what_failed_pulls_left_goes(

@@ -26,6 +26,7 @@ from isulad_py.host.failures import translate
 from isulad_py.images.archive_write import DOCKER, FORMS
 from isulad_py.model.errors import EngineError, InvalidInput, Unavailable
 from isulad_py.model.image import Credentials, ImageRecord
+from isulad_py.telemetry.logs import warnings_to
 from isulad_py.wire.native.client import DaemonImages
 
 BAD_ARGUMENTS: Final = 125
@@ -106,7 +107,8 @@ def run_image(argv: Sequence[str], *, out: TextIO, err: TextIO) -> int:
         print(f"isulad image: {error}\nisulad image: see isulad image --help", file=err)
         return BAD_ARGUMENTS
     try:
-        asyncio.run(_run(arguments, out, err))
+        with warnings_to(lambda line: print(line.decode(errors="replace"), end="", file=err)):
+            asyncio.run(_run(arguments, out, err))
     except EngineError as error:
         print(f"isulad image: {error}", file=err)
         return 1

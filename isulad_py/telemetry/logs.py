@@ -131,6 +131,25 @@ def configure(settings: LogSettings, writer: LogWriter) -> LevelSwitch:
     return _level
 
 
+@contextmanager
+def warnings_to(write: Callable[[bytes], None]) -> Iterator[None]:
+    """For a command that a person runs: warnings and worse, as lines for people; the rest is not said. Puts back what
+    was configured before."""
+    former, level = structlog.get_config(), _level.value
+    _level.set("WARN")
+    structlog.configure(
+        processors=_processors(LogSettings(console=True)),
+        wrapper_class=Log,
+        logger_factory=lambda name="", *_: _Output(write, name),
+        cache_logger_on_first_use=False,
+    )
+    try:
+        yield
+    finally:
+        structlog.configure(**former)
+        _level.value = level
+
+
 def context(**ids: str) -> AbstractContextManager[Any]:
     """Adds `ids` (request, pod, container) to every line logged inside, in this task and those it starts."""
     return structlog.contextvars.bound_contextvars(**ids)

@@ -177,9 +177,17 @@ def test_without_a_daemon_the_same_command_works_on_the_graph(node: Node, tmp_pa
     assert status == 1
     assert f"in use by another isulad, pid {node.daemon.process.pid}" in err
     assert graph_ls(tmp_path) == (0, "", "")
+    status, out, err = on_graph(tmp_path, "pull", node.image)
+    assert (status, len(out.splitlines())) == (0, 1), "what is logged is not told to programs"
+    assert err.splitlines()[-1] == "done"
+    assert graph_ls(tmp_path) == (0, out, "")
 
 
 def graph_ls(graph: Path) -> tuple[int, str, str]:
-    argv = [sys.executable, "-m", "isulad_py", "image", "--graph", str(graph), "ls"]
+    return on_graph(graph, "ls")
+
+
+def on_graph(graph: Path, *command: str) -> tuple[int, str, str]:
+    argv = [sys.executable, "-m", "isulad_py", "image", "--graph", str(graph), *command]
     done = subprocess.run(argv, cwd=PROJECT, check=False, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout, done.stderr

@@ -10,7 +10,7 @@ import structlog
 
 from isulad_py.telemetry import logs
 from isulad_py.telemetry.log_writer import LogWriter
-from isulad_py.telemetry.logs import LogSettings, configure, context
+from isulad_py.telemetry.logs import LogSettings, configure, context, warnings_to
 
 
 class Lines:
@@ -129,3 +129,16 @@ def test_console_lines() -> None:
     assert "pod is ready" in text
     assert "pod=abc" in text
     assert text.count("\n") == 1
+
+
+def test_a_command_says_warnings_only_and_leaves_all_as_it_was() -> None:
+    before = structlog.get_config()
+    lines: list[bytes] = []
+    with warnings_to(lines.append):
+        log = structlog.get_logger("isulad_py.engine.images")
+        log.info("image pulled", image="app:1")
+        log.warning("layers stay", images=["x"])
+    assert len(lines) == 1
+    assert b"layers stay" in lines[0]
+    assert b"images=['x']" in lines[0]
+    assert structlog.get_config() == before

@@ -25,7 +25,7 @@ ENDINGS: Final[Mapping[Ending, Outcome]] = {
     Ending.DEADLINE: Outcome(Status.DEADLINE_EXCEEDED, Ending.DEADLINE.value),
     Ending.STOPPING: Outcome(Status.UNAVAILABLE, Ending.STOPPING.value),
 }
-SUBJECTS: Final = ("pod_sandbox_id", "container_id")
+SUBJECTS: Final = ("pod_sandbox_id", "container_id", "image", "file", "path")
 OURS: Final = frozenset({Status.INTERNAL, Status.DATA_LOSS})
 """Not the client's doing: someone should look."""
 
@@ -131,7 +131,7 @@ def _failed(call: Call, error: EngineError | None) -> Outcome:
 
 
 def subject_of(request: betterproto.Message) -> dict[str, str]:
-    """What the call is about, for the log: ids and image names, never a configuration."""
+    """What the call is about, for the log: ids, names of images and of archives, never a configuration."""
     found = {name: value for name in SUBJECTS if isinstance(value := getattr(request, name, None), str) and value}
     image = getattr(request, "image", None)
     if isinstance(image, betterproto.Message) and (named := getattr(image, "image", "")):

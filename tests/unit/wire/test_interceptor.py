@@ -6,6 +6,8 @@ import pytest
 import structlog
 from grpclib.const import Status
 
+from isulad_py.api import images as native
+from isulad_py.api.isulad import v1 as own
 from isulad_py.api.runtime import v1 as cri
 from isulad_py.wire.interceptor import log_outcome, subject_of
 from isulad_py.wire.methods import Method
@@ -24,6 +26,11 @@ def test_ids_and_images_are_logged_and_nothing_else() -> None:
     assert subject_of(create) == {"pod_sandbox_id": "p1"}
     assert subject_of(cri.ExecSyncRequest(container_id="c1", cmd=["login", "hunter2"])) == {"container_id": "c1"}
     assert subject_of(cri.VersionRequest()) == {}
+    save = own.SaveRequest(image="a:1", path="/out.tar", format="oci-archive")
+    assert subject_of(save) == {"image": "a:1", "path": "/out.tar"}
+    pull_own = own.PullRequest(image="a:1", auth=cri.AuthConfig(username="u", password="hunter2"))
+    assert subject_of(pull_own) == {"image": "a:1"}
+    assert subject_of(native.LoadImageRequest(file="/in.tar", type="docker")) == {"file": "/in.tar"}
 
 
 @pytest.mark.parametrize(

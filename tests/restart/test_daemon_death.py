@@ -98,6 +98,29 @@ def test_death_at_every_record_write(node: Node, moment: str) -> None:
     raise AssertionError(f"a pod's life takes more than {MOST_WRITES} writes")
 
 
+@pytest.mark.parametrize(("moment", "there"), [("before", False), ("after", True)])
+def test_an_archive_that_was_being_loaded(node: Node, tmp_path: Path, moment: str, there: bool) -> None:
+    archive = str(tmp_path / "image.tar")
+    status, saved, err = node.daemon.image("save", node.image, archive)
+    assert (status, err) == (0, "")
+    identity = saved.split()[0]
+    assert node.daemon.image("rm", identity)[0] == 0
+    restart(node, f"records:1:{moment}")
+    status, out, err = node.daemon.image("load", archive)
+    assert (status, out) == (1, "")
+    assert "daemon" in err
+    restart(node)
+    _, listed, _ = node.daemon.image("ls")
+    assert (identity in listed) is there
+    half_made = [path for path in (node.graph / "overlay/ingest").iterdir() if not (path / "meta.json").exists()]
+    assert half_made == []
+    status, loaded, err = node.daemon.image("load", archive)
+    assert (status, err, loaded) == (0, "", saved)
+    node.exec(node.run_container(node.run_pod()), "true")
+    node.clear_pods()
+    node.pull()
+
+
 def test_running_containers_run_on_and_their_logs_have_no_gap(node: Node) -> None:
     script = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done"
     container_id = node.run_container(node.run_pod(), "sh", "-c", script)

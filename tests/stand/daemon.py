@@ -80,6 +80,16 @@ class StandDaemon:
                         raise OSError(f"the daemon {state}; its last words:\n{self.last_words()}") from error
                 time.sleep(0.02)
 
+    def image_command(self, *argv: str) -> list[str]:
+        """`isulad image` for this daemon."""
+        return [sys.executable, "-m", "isulad_py", "image", "--host", self.address, *argv]
+
+    def image(self, *argv: str) -> tuple[int, str, str]:
+        """Status, output and errors of that command."""
+        command = self.image_command(*argv)
+        done = subprocess.run(command, cwd=PROJECT, check=False, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
     def stop(self) -> int:
         """SIGTERM, wait, and SIGKILL where that did not help; gives the exit status."""
         process, self.process = self.process, None

@@ -20,15 +20,8 @@ from tests.stand.node import Node
 pytestmark = pytest.mark.root
 
 
-def command(node: Node, *argv: str) -> list[str]:
-    return [sys.executable, "-m", "isulad_py", "image", "--host", node.daemon.address, *argv]
-
-
-def image(node: Node, *argv: str, given: str = "") -> tuple[int, str, str]:
-    done = subprocess.run(
-        command(node, *argv), cwd=PROJECT, input=given, check=False, capture_output=True, text=True, timeout=60
-    )
-    return done.returncode, done.stdout, done.stderr
+def image(node: Node, *argv: str) -> tuple[int, str, str]:
+    return node.daemon.image(*argv)
 
 
 def names(node: Node) -> set[str]:
@@ -143,7 +136,11 @@ def test_an_interrupted_pull_ends_in_the_daemon_too(node: Node) -> None:
         name = f"127.0.0.1:{silent.getsockname()[1]}/app:1"
         # In place of a TLS handshake it hears nothing: the pull would wait for half a minute.
         with subprocess.Popen(
-            command(node, "pull", name), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            node.daemon.image_command("pull", name),
+            cwd=PROJECT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         ) as pull:
             asked, _ = silent.accept()
             with asked:

@@ -10,6 +10,8 @@ from isulad_py.engine.image_filters import select
 from isulad_py.engine.progress import PullState
 from isulad_py.model.errors import Unsupported
 from isulad_py.model.reference import familiar, parse
+from isulad_py.wire import codec
+from isulad_py.wire.encodings import join_fresh
 from isulad_py.wire.native.services import NativeServices
 from isulad_py.wire.translate import checks, native_images
 
@@ -20,12 +22,12 @@ class NativeImageServicer:
         self._archives = services.archives
         self._pulls = services.pulls
 
-    async def list(self, request: native.ListImagesRequest) -> native.ListImagesResponse:
+    async def list(self, request: native.ListImagesRequest) -> bytes:
+        """Encoded entry by entry, so that a node of many images does not hold up the loop."""
         wanted = native_images.image_filter(request.filters)
         records = select(self._images.list(), wanted, self._images.require)
-        return native.ListImagesResponse(
-            images=[entry for record in records for entry in native_images.image_entries(record)]
-        )
+        entries = (entry for record in records for entry in native_images.image_entries(record))
+        return await join_fresh(codec.element(1, bytes(entry)) for entry in entries)
 
     async def delete(self, request: native.DeleteImageRequest) -> native.DeleteImageResponse:
         """`force` changes nothing, as in iSulad: an image in use stays."""

@@ -61,12 +61,14 @@ class LayerCollection:
             if unread:
                 log.warning("layers stay while records of images are put aside: pull or remove them", images=unread)
                 return
+            removed = frozenset(self._removed)  # more may come meanwhile
             orphans = (await self._layers.present()) - frozenset(self._wanted()) - keep
-            young = await self._layers.young(orphans) - self._removed if orphans else frozenset()
+            young = await self._layers.young(orphans) - removed if orphans else frozenset()
             if orphans - young:
                 await self._layers.remove(orphans - young)
-            self._removed.clear()
-            self._owed = bool(young)
+            left = orphans & await self._layers.present()  # young, or under something that is mounted
+            self._removed -= removed - left
+            self._owed = bool(left)
 
     async def collect_owed(self) -> None:
         """What `collect` had to leave, and what failed pulls left."""

@@ -33,6 +33,17 @@ async def test_what_was_removed_goes_though_it_is_young() -> None:
     assert await here.layers.present() == {OF_AN_IMAGE}
 
 
+async def test_what_is_mounted_goes_when_it_is_not_any_more() -> None:
+    here = Here()
+    await here.layers.view("volume", (ORPHAN, YOUNG))
+    here.collection.owe([YOUNG])
+    await here.collection.collect()
+    assert await here.layers.present() == {OF_AN_IMAGE, ORPHAN, YOUNG}
+    await here.layers.release("volume")
+    await here.collection.collect_owed()
+    assert await here.layers.present() == {OF_AN_IMAGE}
+
+
 async def test_what_the_caller_keeps_stays() -> None:
     here = Here()
     await here.collection.collect(frozenset({ORPHAN}))

@@ -22,6 +22,7 @@ from isulad_py.runtime import members, runc
 from isulad_py.runtime.bundle import Bundles, Launched
 from isulad_py.runtime.layout import Layout
 from isulad_py.runtime.programs import Call, Programs
+from isulad_py.spec import cgroup_paths
 
 log = structlog.get_logger(__name__)
 
@@ -188,8 +189,8 @@ class Endings:
                     pass
         except TimeoutError as error:
             raise HostFailure("delete: the monitor or the runtime still runs after SIGKILL") from error
-        path = await blocking.run(self._bundles.cgroups_path, container_id)
-        cgroups = self._own(path, container_id) if path.startswith("/") else {}
+        path = cgroup_paths.runtime_path(await blocking.run(self._bundles.cgroups_path, container_id))
+        cgroups = self._own(path, container_id)
         await self._empty(members.listing(cgroups))
         return cgroups
 

@@ -44,6 +44,15 @@ def recorded_path(recorded: str) -> str:
     return clean_path(recorded)
 
 
+def runtime_path(oci_path: str) -> str:
+    """Where a runtime puts a container whose spec says so (`CgroupPlacement.oci_path`), below each hierarchy's root;
+    empty for what this module never says."""
+    slice_, colon, scope = oci_path.partition(":")
+    if colon and slice_.endswith(".slice"):
+        return f"{expand_slice(slice_)}/{scope.replace(':', '-', 1)}.scope"
+    return oci_path.rstrip("/") if oci_path.startswith("/") else ""
+
+
 def clean_path(cgroup_parent: str) -> str:
     """An absolute path without empty parts. Raises InvalidInput for one that climbs."""
     parts = [part for part in cgroup_parent.split("/") if part not in {"", "."}]

@@ -36,7 +36,7 @@ async def create() -> None:
     state, root, cgroup, container_id, step = sys.argv[1:]
     kind = DyingRuntime if step == "place" else OciRuntime
     runtime = kind(
-        handlers={"runc": RuntimeHandler(name="runc")},
+        handlers={"runc": RuntimeHandler(name="runc", systemd_cgroup=":" in cgroup)},
         facts=read_facts(),
         clock=SystemClock(),
         options=Options(state=state),

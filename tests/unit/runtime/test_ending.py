@@ -112,10 +112,13 @@ async def test_deletion_clears_cgroups_that_bear_the_id_and_no_others(bed: Bed, 
     assert bed.bundles.present() == frozenset()
 
 
-async def test_deletion_of_the_half_made_goes_by_the_spec(bed: Bed, tmp_path: Path) -> None:
-    own = tmp_path / "cgroup/pods/abc"
+@pytest.mark.parametrize(
+    ("told", "folder"), [("/pods/abc", "pods/abc"), ("a-b.slice:isulad:abc", "a.slice/a-b.slice/isulad-abc.scope")]
+)
+async def test_deletion_of_the_half_made_goes_by_the_spec(bed: Bed, tmp_path: Path, told: str, folder: str) -> None:
+    own = tmp_path / "cgroup" / folder
     own.mkdir(parents=True)
-    bed.container(cgroup="/pods/abc")
+    bed.container(cgroup=told)
     await bed.endings.delete(ID, "runc")
     await bed.endings.delete(ID, "runc")
     assert not own.exists()

@@ -18,6 +18,7 @@ from isulad_py.spec import cgroup_paths
 def test_cgroupfs_takes_paths(parent: str, path: str) -> None:
     placement = cgroup_paths.place_container(parent, "id", systemd=False)
     assert (placement.oci_path, placement.path) == (path, path)
+    assert cgroup_paths.runtime_path(path) == path
 
 
 @pytest.mark.parametrize("parent", ["/a/../b", "..", "/a/b\0", "/a\nb"])
@@ -43,6 +44,12 @@ def test_systemd_takes_slices(parent: str, oci: str, path: str) -> None:
     placement = cgroup_paths.place_container(parent, "id", systemd=True)
     assert (placement.oci_path, placement.path) == (oci, path)
     assert cgroup_paths.parent_path(parent, systemd=True) == path.rpartition("/")[0]
+    assert cgroup_paths.runtime_path(oci) == path
+
+
+@pytest.mark.parametrize("oci", ["", "relative/path", "a:b:c", "a:b"])
+def test_what_we_never_say_is_nowhere(oci: str) -> None:
+    assert cgroup_paths.runtime_path(oci) == ""
 
 
 @pytest.mark.parametrize(

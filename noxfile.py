@@ -127,5 +127,6 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def vm(session: nox.Session) -> None:
-    """The unit file under a real systemd with cgroup v2, in an emulated Debian (root to build its disk)."""
+    """systemd, cgroup v2 alone, AppArmor, reboots, power cuts: in an emulated Debian (root to build its disk).
+    `-- SUITE ...` for a few of its suites, `-- SUITE -- tests/...` for other tests there; `tests/vm/run` lists them."""
     session.run("tests/vm/run", *session.posargs, external=True)

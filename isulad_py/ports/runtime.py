@@ -95,7 +95,8 @@ class ContainerRuntime(Protocol):
         ...
 
     async def wait_exit(self, container_id: ContainerId, processes: Processes) -> ExitFact:
-        """Returns when the container has ended, also for one that a former daemon created; at once if it has.
+        """Returns when the container has ended, also for one that a former daemon created; at once if it has. Whatever
+        else ran in it is killed by then.
 
         The exit code is the monitor's; where no monitor could record it (killed, reboot) reason is
         `ContainerStatusUnknown` and the code 255. A process that cannot be started at all is told by `start`.

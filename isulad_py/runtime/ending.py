@@ -107,8 +107,19 @@ class Endings:
             await pidfd.wait_end(pid, started)
             fact = await blocking.run(self._exit_fact, container_id)
             if fact is not None:
-                return fact
-        return _unknown("the monitor ended before the container did", time.time_ns())
+                break
+        await blocking.run(self._end_others, container_id)
+        return fact or _unknown("the monitor ended before the container did", time.time_ns())
+
+    def _end_others(self, container_id: ContainerId) -> None:
+        """In a PID namespace that is not the container's own the others do not end with the first process, as they do
+        in one that is (pid_namespaces(7)), and would be in the way of the container's successor."""
+        try:
+            launched = self._bundles.record(container_id)
+        except NotFound:
+            return
+        if launched.family in DIRECT:
+            members.signal_all(members.listing(_own(launched.cgroups, container_id)), signal.SIGKILL)
 
     async def _recorded(self, container_id: ContainerId) -> Processes:
         try:

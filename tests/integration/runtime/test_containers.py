@@ -309,16 +309,14 @@ async def test_fifty_execs_at_once(bed: Bed) -> None:
     assert [(result.exit_code, result.stdout) for result in results] == [(n, f"{n}\n".encode()) for n in range(50)]
 
 
-async def test_in_a_shared_pid_namespace_the_others_end_with_the_removal(bed: Bed) -> None:
+async def test_in_a_shared_pid_namespace_the_others_end_with_the_first(bed: Bed) -> None:
     launch = bed.launch(("sh", "-c", "setsid sleep 1000000 & setsid sleep 1000000 & sleep 1000000"), own_pids=False)
     processes = await bed.run(launch)
     while len(bed.cgroup_processes(launch.id)) < 3:
         await asyncio.sleep(0.005)
     await bed.runtime.kill(launch.id, HANDLER, signal.SIGKILL)
     await bed.runtime.wait_exit(launch.id, processes)
-    assert len(bed.cgroup_processes(launch.id)) == 2
-    await bed.runtime.kill(launch.id, HANDLER, signal.SIGKILL, everyone=True)
-    while bed.cgroup_processes(launch.id):
+    while bed.cgroup_processes(launch.id):  # they are told to; dying takes them a moment
         await asyncio.sleep(0.005)
     other = bed.launch(("sh", "-c", "setsid sleep 1000000 & sleep 1000000"), own_pids=False, log_path="")
     await bed.run(other)

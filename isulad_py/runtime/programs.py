@@ -62,6 +62,10 @@ class Programs:
     def monitor_path(self) -> str:
         return _find(self._monitor, "monitor")
 
+    def by_systemd(self, handler: str) -> bool:
+        """Whether the runtime has systemd make its cgroups."""
+        return self._entry(handler).systemd_cgroup
+
     def global_args(self, handler: str, log: str = "") -> list[str]:
         """Of the runtime, before the command."""
         return runc.global_args(self._entry(handler), self._layout.runtime_root(handler), log)

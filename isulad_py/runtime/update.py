@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import structlog
+
 from isulad_py.host import blocking, pidfd
 from isulad_py.host.tasks import to_the_end
-from isulad_py.model.errors import HostFailure
+from isulad_py.model.errors import EngineError, HostFailure
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.resources import Resources
 from isulad_py.runtime import limits, members
 from isulad_py.runtime.bundle import Bundles
 from isulad_py.runtime.programs import Call, Programs
 from isulad_py.runtime.resources import update_document
+
+log = structlog.get_logger(__name__)
 
 
 class Updates:
@@ -24,14 +28,26 @@ class Updates:
         """As ports.runtime.ContainerRuntime.update."""
         held, memory_and_swap = await blocking.run(self._look, container_id, wanted)
         document = update_document(wanted, memory_and_swap_now=memory_and_swap)
-        words = ("update", "--resources", "-", container_id)
         try:
-            await self._programs.call(Call(handler=handler, words=words, step="update", stdin=document))
+            await self._set(container_id, handler, document)
             await blocking.run_to_end(_set_oom_scores, held, wanted.oom_score_adj)
         except BaseException:
-            await to_the_end(blocking.run(limits.put_back, held), name="put limits back")
+            await to_the_end(self._put_back(container_id, handler, held), name="put limits back")
             raise
         return limits.as_resources(held)
+
+    async def _set(self, container_id: ContainerId, handler: str, document: bytes) -> None:
+        words = ("update", "--resources", "-", container_id)
+        await self._programs.call(Call(handler=handler, words=words, step="update", stdin=document))
+
+    async def _put_back(self, container_id: ContainerId, handler: str, held: limits.Held) -> None:
+        """systemd writes down again what it was told last (at each daemon-reload): so it is told, too."""
+        if self._programs.by_systemd(handler):
+            try:
+                await self._set(container_id, handler, update_document(limits.as_resources(held)))
+            except EngineError as error:
+                log.warning("systemd not told that limits were put back", container=container_id, error=str(error))
+        await blocking.run(limits.put_back, held)
 
     def _look(self, container_id: ContainerId, wanted: Resources) -> tuple[limits.Held, int | None]:
         cgroups = self._bundles.record(container_id).cgroups

@@ -28,13 +28,20 @@ class Runtime:
         self.folder = folder
         self.error: HostFailure | None = None
         self.hangs = False
+        self.systemd = False
+        self.shares: list[int] = []
         self.written = asyncio.Event()
+
+    def by_systemd(self, handler: str) -> bool:
+        assert handler == "runc"
+        return self.systemd
 
     async def call(self, call: Call) -> bytes:
         assert call.words == ("update", "--resources", "-", ONE)
         shares = msgspec.json.decode(call.stdin or b"").get("cpu", {}).get("shares")
         if shares:
             (self.folder / "cpu.shares").write_text(str(shares))
+            self.shares.append(shares)
         self.written.set()
         if self.hangs:
             await asyncio.Event().wait()
@@ -99,6 +106,14 @@ async def test_half_of_it_is_put_back(runtime: Runtime, process: int) -> None:
     with pytest.raises(HostFailure, match="refused"):
         await updates(runtime).run(ONE, "runc", Resources(cpu_shares=7, oom_score_adj=950))
     assert (shares(runtime), score(process)) == ("1024", before)
+
+
+async def test_systemd_is_told_what_was_put_back_and_the_files_are_written_although_it_fails(runtime: Runtime) -> None:
+    runtime.error, runtime.systemd = HostFailure("update: refused"), True
+    with pytest.raises(HostFailure, match="refused"):
+        await updates(runtime).run(ONE, "runc", Resources(cpu_shares=7))
+    assert runtime.shares == [7, 1024]
+    assert shares(runtime) == "1024"
 
 
 async def test_a_score_that_is_refused_puts_the_limits_back(runtime: Runtime) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from isulad_py.model.resources import Resources
+from isulad_py.spec.resources import no_swap
 
 
-def update_document(resources: Resources, *, memory_and_swap_now: int | None = None) -> bytes:
+def update_document(resources: Resources, *, memory_and_swap_now: int | None = None, v2: bool = False) -> bytes:
     """Only what is specified: the runtime leaves the rest as it is.
 
     `memory_and_swap_now` is the present limit of a v1 cgroup: the kernel refuses a memory limit above it, so that it is
@@ -35,6 +36,6 @@ def update_document(resources: Resources, *, memory_and_swap_now: int | None = N
         "hugepageLimits": [
             {"pageSize": limit.page_size, "limit": limit.limit_bytes} for limit in resources.hugepage_limits
         ],
-        "unified": resources.unified,
+        "unified": (no_swap(resources.memory_limit_bytes, memory.get("swap", 0)) if v2 else {}) | resources.unified,
     }
     return msgspec.json.encode({name: value for name, value in document.items() if value})

@@ -27,7 +27,7 @@ class Updates:
     async def run(self, container_id: ContainerId, handler: str, wanted: Resources) -> Resources:
         """As ports.runtime.ContainerRuntime.update."""
         held, memory_and_swap = await blocking.run(self._look, container_id, wanted)
-        document = update_document(wanted, memory_and_swap_now=memory_and_swap)
+        document = update_document(wanted, memory_and_swap_now=memory_and_swap, v2=held.v2)
         try:
             await self._set(container_id, handler, document)
             await blocking.run_to_end(_set_oom_scores, held, wanted.oom_score_adj)

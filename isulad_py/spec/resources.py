@@ -33,14 +33,24 @@ def linux_resources(
 ) -> LinuxResources:
     """Raises InvalidInput or Unsupported naming the CRI field, which starts with `field`. Zero and empty are "not
     specified" and left out; with a memory limit alone, swap is given none beyond it, as containerd does."""
+    memory = _memory(resources, host, field)
+    without_swap = (
+        no_swap(resources.memory_limit_bytes, memory.swap or 0) if memory and host.cgroup_version == 2 else {}
+    )
     return LinuxResources(
         devices=devices,
-        memory=_memory(resources, host, field),
+        memory=memory,
         cpu=_cpu(resources, field),
         pids=Pids(limit=pids_limit) if pids_limit > 0 else None,
         hugepage_limits=_hugepages(resources, host, field),
-        unified=_unified(resources, host, field),
+        unified=without_swap | _unified(resources, host, field),
     )
+
+
+def no_swap(limit: int, limit_and_swap: int) -> dict[str, str]:
+    """What `unified` of cgroup v2 needs beside a memory limit that leaves no swap: runc (1.1) writes the file, but does
+    not tell systemd of a limit of 0, which takes the 0 back at its next daemon-reload."""
+    return {"memory.swap.max": "0"} if 0 < limit == limit_and_swap else {}
 
 
 def _memory(resources: Resources, host: HostFacts, field: str) -> Memory | None:

@@ -131,7 +131,7 @@ def test_an_update_changes_all_and_status_tells_it(node: Node) -> None:
     ids=str,
 )
 def test_an_update_that_fails_changes_nothing(node: Node, limits: dict[str, Any], code: str, word: str) -> None:
-    container_id = run(node, "sh", "-c", "x=$(dd if=/dev/zero bs=1M count=2 | tr '\\0' x); sleep 1000", **ASKED)
+    container_id = run(node, "sh", "-c", "x=$(dd if=/dev/zero bs=1M count=2 | tr '\\0' x); sleep 1000; :", **ASKED)
     folder = cgroup_of(node, container_id)
     node.wait(lambda: int((folder / "memory.current").read_text()) > 2 * MIB)
     before = node.status(container_id).resources
@@ -141,6 +141,20 @@ def test_an_update_that_fails_changes_nothing(node: Node, limits: dict[str, Any]
     kept = reloaded(STANDS)
     assert figures(folder, kept) == kept
     assert node.status(container_id).resources == before
+
+
+def test_no_swap_stays_none(node: Node) -> None:
+    container_id = run(node, memory_limit_in_bytes=64 * MIB, memory_swap_limit_in_bytes=64 * MIB)
+    folder = cgroup_of(node, container_id)
+    expected = {"memory.max": str(64 * MIB), "memory.swap.max": "0"}
+    assert figures(folder, expected) == expected
+    kept = reloaded(expected)
+    assert figures(folder, kept) == kept
+    node.call("UpdateContainerResources", update(node, container_id, memory_limit_in_bytes=128 * MIB))
+    expected["memory.max"] = str(128 * MIB)
+    assert figures(folder, expected) == expected
+    kept = reloaded(expected)
+    assert figures(folder, kept) == kept
 
 
 @pytest.mark.parametrize("unified", [{"no.such": "1"}, {"memory.high": "much"}], ids=str)
@@ -170,9 +184,8 @@ def test_too_many_processes_are_refused_by_the_kernel(node: Node) -> None:
 
 
 def test_statistics_are_those_of_the_files(node: Node) -> None:
-    script = (
-        "x=$(dd if=/dev/zero bs=1M count=2 | tr '\\0' x); i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; sleep 1000"
-    )
+    work = "x=$(dd if=/dev/zero bs=1M count=2 | tr '\\0' x); i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done"
+    script = f"{work}; sleep 1000; :"  # the sleep is not the last: the shell would become it, and x be gone
     container_id = run(node, "sh", "-c", script, **ASKED)
     folder = cgroup_of(node, container_id)
     node.wait(lambda: int((folder / "memory.current").read_text()) > 2 * MIB and _sleeps(folder))

@@ -34,6 +34,13 @@ def test_every_field() -> None:
     }
 
 
+def test_on_v2_no_swap_is_said_by_the_file_too() -> None:
+    equal = Resources(memory_limit_bytes=MIB, memory_swap_limit_bytes=MIB)
+    assert msgspec.json.decode(update_document(equal, v2=True))["unified"] == {"memory.swap.max": "0"}
+    assert "unified" not in msgspec.json.decode(update_document(equal))
+    assert "unified" not in msgspec.json.decode(update_document(Resources(memory_limit_bytes=MIB), v2=True))
+
+
 def test_a_memory_limit_above_the_v1_limit_with_swap_raises_that_along() -> None:
     raised = update_document(Resources(memory_limit_bytes=64 * MIB), memory_and_swap_now=32 * MIB)
     assert msgspec.json.decode(raised) == {"memory": {"limit": 64 * MIB, "swap": 64 * MIB}}

@@ -74,6 +74,17 @@ def test_unified_is_for_v2() -> None:
         linux_resources(asked, V1)
 
 
+def test_on_v2_no_swap_is_said_by_the_file_too() -> None:
+    equal = Resources(memory_limit_bytes=9, memory_swap_limit_bytes=9)
+    assert linux_resources(equal, V2).unified == {"memory.swap.max": "0"}
+    assert linux_resources(Resources(memory_limit_bytes=9), V2).unified == {"memory.swap.max": "0"}
+    assert linux_resources(equal, V1).unified == {}
+    assert linux_resources(Resources(memory_limit_bytes=9, memory_swap_limit_bytes=10), V2).unified == {}
+    assert linux_resources(Resources(memory_limit_bytes=-1, memory_swap_limit_bytes=-1), V2).unified == {}
+    asked = Resources(memory_limit_bytes=9, unified={"memory.swap.max": "7"})
+    assert linux_resources(asked, V2).unified == {"memory.swap.max": "7"}
+
+
 def test_unified_is_of_controllers_that_the_host_has() -> None:
     assert linux_resources(Resources(unified={"cgroup.max.depth": "3"}), V2).unified
     with pytest.raises(InvalidInput, match=r"linux\.resources\.unified: 'io\.weight': .* no controller 'io'"):

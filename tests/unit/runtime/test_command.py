@@ -86,7 +86,8 @@ async def test_what_a_command_left_behind_may_stay(bed: Bed) -> None:
     script = f"sleep {seconds} >/dev/null 2>&1 & exit 0"
     async with bed.commands.started(bed.order("sh", "-c", script), SILENT) as running:
         assert await running.wait() == 0
-    left = pidfd.find_by_arguments(["sleep", seconds])
+    while not (left := pidfd.find_by_arguments(["sleep", seconds])):  # it may not have become sleep yet
+        await asyncio.sleep(0)
     assert len(left) == 1
     for pid, started in left.items():
         pidfd.send(pid, started, signal.SIGKILL)

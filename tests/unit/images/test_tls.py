@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +83,47 @@ async def test_broken_certificate_files_are_named(tmp_path: Path, stand: Stand, 
     (Path(folder) / stand.registry.host / "ca.crt").write_text("no certificate")
     with pytest.raises(FailedPrecondition, match=f"certificates for {stand.registry.host}"):
         await stand.pull(f"{stand.registry.host}/app:v1", strict(certs_dir=folder))
+
+
+@contextlib.asynccontextmanager
+async def tunnel(target: str) -> AsyncIterator[tuple[str, list[str]]]:
+    """A proxy that leads every CONNECT to `target`; gives its address, and what it was asked."""
+    asked: list[str] = []
+    host, _, port = target.partition(":")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        asked.append(head.split(b"\r\n")[0].decode())
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(copied(reader, far_writer), copied(far_reader, writer))
+
+    async def copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+    finally:
+        server.close()
+
+
+async def test_through_a_proxy_the_registry_still_shows_its_certificate(
+    stand: Stand, certificates: Certificates
+) -> None:
+    async with (
+        FakeRegistry().serve(certificates.server_context()) as secure,
+        tunnel(secure.host) as (proxy, asked),
+    ):
+        secure.put("app", "v1", small_image())
+        proxies = {"https": f"http://{proxy}", "no": ".internal"}
+        with pytest.raises(Unavailable, match=r"registry\.invalid: .*the certificate is not trusted"):
+            await stand.pull("registry.invalid/app:v1", strict(proxies=proxies))
+        await stand.pull("registry.invalid/app:v1", strict(proxies=proxies, skip_verify=True))
+        assert set(asked) == {"CONNECT registry.invalid:443 HTTP/1.1"}
+        with pytest.raises(Unavailable, match=r"cannot connect to 127\.0\.0\.1:1: connection refused"):
+            await stand.pull("other.invalid/app:v1", strict(proxies={"https": "http://127.0.0.1:1"}))

@@ -21,7 +21,7 @@ from isulad_py.host.clock import SystemClock
 from isulad_py.host.facts import read_facts
 from isulad_py.images.adapter import RegistryImages
 from isulad_py.images.archives import ArchiveImages
-from isulad_py.images.options import RegistryOptions
+from isulad_py.images.options import RegistryOptions, upstream_of
 from isulad_py.model.facts import HostFacts
 from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.network.adapter import CniNetwork
@@ -131,17 +131,19 @@ def injection_places(config: Config) -> Places:
 
 
 def registry_options(config: Config) -> RegistryOptions:
-    """`registry-mirrors` are iSulad's mirrors of docker.io; `registries` has those of any host."""
+    """`registry-mirrors` are iSulad's mirrors of docker.io; `registries` has those of any host. What it says of
+    docker.io's certificates is meant for who answers in its place, too."""
     mirrors = {host: entry.mirrors for host, entry in config.registries.items() if entry.mirrors}
     if config.registry_mirrors:
         mirrors["docker.io"] = (*config.registry_mirrors, *mirrors.get("docker.io", ()))
-    insecure = [host for host, entry in config.registries.items() if entry.insecure]
+    entries = {name: entry for host, entry in config.registries.items() for name in (host, upstream_of(host))}
+    insecure = [host for host, entry in entries.items() if entry.insecure]
     return RegistryOptions(
         mirrors=mirrors,
         insecure_hosts=(*config.insecure_registries, *insecure),
         skip_verify=config.insecure_skip_verify_enforce,
         certs_dir=config.certs_dir,
-        ca_files={host: entry.ca_file for host, entry in config.registries.items() if entry.ca_file},
+        ca_files={host: entry.ca_file for host, entry in entries.items() if entry.ca_file},
         auth_file=config.registry_auth_file,
         policy_file=config.signature_policy,
         proxies=urllib.request.getproxies_environment(),

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from isulad_py.images.unpack import UnpackLimits
 
 _UPSTREAM: Final = {"docker.io": "registry-1.docker.io"}
-"""The host that answers for a name's host."""
+"""Where a name's host does not answer itself."""
 
 
 class RegistryOptions(Struct, frozen=True, kw_only=True):
@@ -87,12 +87,17 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         return self.base.startswith("http://")
 
 
+def upstream_of(host: str) -> str:
+    """The host that is asked for images of `host`."""
+    return _UPSTREAM.get(host, host)
+
+
 def endpoints_for(host: str, options: RegistryOptions) -> tuple[Endpoint, ...]:
     """Where images of `host` are looked for, in order."""
     found: list[Endpoint] = []
     for mirror in options.mirrors.get(host, ()):
         found += _endpoints(mirror, options, mirror=True)
-    found += _endpoints(_UPSTREAM.get(host, host), options, mirror=False)
+    found += _endpoints(upstream_of(host), options, mirror=False)
     return tuple(dict.fromkeys(found))
 
 

@@ -12,11 +12,13 @@ def test_both_ways_of_naming_mirrors_and_insecure_hosts() -> None:
         insecure_registries=("10.0.0.0/8",),
         insecure_skip_verify_enforce=True,
         certs_dir="/certs",
+        registry_auth_file="/auth.json",
     )
     options = registry_options(config)
     assert options.mirrors == {"docker.io": ("http://fast.example:5000", "slow.example")}
-    assert options.insecure_hosts == ("10.0.0.0/8", "docker.io")
-    assert options.ca_files == {"docker.io": "/ca.pem"}
+    assert options.insecure_hosts == ("10.0.0.0/8", "docker.io", "registry-1.docker.io")
+    assert options.ca_files == {"docker.io": "/ca.pem", "registry-1.docker.io": "/ca.pem"}
+    assert options.auth_file == "/auth.json"
     assert (options.skip_verify, options.certs_dir) == (True, "/certs")
 
 

@@ -28,7 +28,7 @@ def credentials_from_line(source: TextIO) -> Credentials:
 def credentials_from_file(image: str, path: str, environment: Mapping[str, str]) -> Credentials | None:
     """The login for the image's registry in docker's config.json at `path`; without one, where skopeo and docker keep
     theirs. None where there is none."""
-    host = parse(image).host
+    reference = parse(image)
     for candidate in (path,) if path else _usual(environment):
         try:
             data = read_limited(candidate, AUTH_FILE_LIMIT)
@@ -37,7 +37,7 @@ def credentials_from_file(image: str, path: str, environment: Mapping[str, str])
                 raise
             continue
         try:
-            login = parse_auth_file(data, host)
+            login = parse_auth_file(data, reference.host, reference.path)
         except EngineError as error:
             raise type(error)(f"{candidate}: {error}") from error
         if not login.anonymous:

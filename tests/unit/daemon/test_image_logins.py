@@ -39,6 +39,11 @@ def test_the_file_that_is_named(tmp_path: Path) -> None:
     assert found is not None
     assert (found.username, found.password) == ("user", "secret")
     assert credentials_from_file("other.example/app", path, {}) is None
+    path = auths(tmp_path / "auth.json", "r.example:5000/team", auth=encoded("team:secret"))
+    found = credentials_from_file("r.example:5000/team/app", path, {})
+    assert found is not None
+    assert found.username == "team"
+    assert credentials_from_file("r.example:5000/app:1", path, {}) is None
     with pytest.raises(NotFound):
         credentials_from_file("app", str(tmp_path / "absent"), {})
     (tmp_path / "bad").write_text("{")

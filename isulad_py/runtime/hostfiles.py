@@ -13,7 +13,7 @@ import msgspec
 from isulad_py.host import blocking, confined, files
 from isulad_py.model.container import Device, Identity, Mount
 from isulad_py.model.devices import HostDevice
-from isulad_py.model.errors import EngineError, InvalidInput, NotFound
+from isulad_py.model.errors import EngineError, FailedPrecondition, InvalidInput, NotFound
 
 PROFILE_LIMIT_BYTES: Final = 4 * 1024 * 1024
 MOST_DEVICES: Final = 10_000
@@ -72,7 +72,11 @@ def _within(root: str, sub_path: str, index: int) -> str:
 
 def _ensure_directories(rootfs: str, paths: tuple[str, ...], owner: Identity) -> None:
     for path in paths:
-        confined.mkdir_in_root(rootfs, path, uid=owner.uid, gid=owner.gid)
+        try:
+            confined.mkdir_in_root(rootfs, path, uid=owner.uid, gid=owner.gid)
+        except FailedPrecondition as error:
+            words = error.message.replace(f" below {rootfs}", "")
+            raise InvalidInput(f"config.working_dir, or a volume of the image: {words}") from error
 
 
 def _resolve_mount(index: int, mount: Mount) -> Mount:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from isulad_py.model.errors import InvalidInput
+
+PATH_LIMIT: Final = 3072
+"""Bytes of a path in a container: the kernel takes 4,096, with the path of the root file system before it."""
+NAME_LIMIT: Final = 255
+"""Bytes of one name in a path (NAME_MAX)."""
 
 
 def text(value: str, field: str) -> str:
@@ -21,8 +28,12 @@ def absolute_path(value: str, field: str) -> str:
 
 
 def inner_path(value: str, field: str) -> str:
-    """An absolute path inside the container, without `.`, empty or trailing parts; one that climbs is refused."""
+    """An absolute path inside the container, without `.`, empty or trailing parts; one that climbs, or that no kernel
+    takes, is refused."""
     parts = absolute_path(value, field).split("/")
+    encoded = value.encode(errors="surrogateescape")
+    if len(encoded) > PATH_LIMIT or max(map(len, encoded.split(b"/"))) > NAME_LIMIT:
+        raise InvalidInput(f"{field}: longer than {PATH_LIMIT} bytes, or with a name longer than {NAME_LIMIT}")
     if ".." in parts:
         raise InvalidInput(f"{field}: must not contain '..': {value!r}")
     return "/" + "/".join(part for part in parts if part not in {"", "."})

@@ -13,8 +13,8 @@ from isulad_py.spec.schema import Cpu, DeviceRule, HugepageLimit, LinuxResources
 
 FIELD: Final = "linux.resources"
 UNLIMITED: Final = -1
-CPU_LIST: Final = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
-"""cpuset(7), list format."""
+CPU_LIST: Final = re.compile(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*")
+"""cpuset(7), list format. No kernel counts to a hundred thousand processors."""
 UNIFIED_FILE: Final = re.compile(r"[a-z_]+\.[A-Za-z0-9_.]+")
 SHORTEST_CPU_US: Final = 1000
 """The kernel refuses a shorter quota or period (sched-bwc)."""

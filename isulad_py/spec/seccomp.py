@@ -33,6 +33,14 @@ _ACTIONS: Final = "KILL KILL_PROCESS KILL_THREAD TRAP ERRNO TRACE ALLOW LOG NOTI
 _OPERATORS: Final = "NE LT LE EQ GE GT MASKED_EQ"
 ACTIONS: Final = frozenset("SCMP_ACT_" + name for name in _ACTIONS.split())
 OPERATORS: Final = frozenset("SCMP_CMP_" + name for name in _OPERATORS.split())
+_ARCHITECTURES: Final = (
+    "X86 X86_64 X32 ARM AARCH64 MIPS MIPS64 MIPS64N32 MIPSEL MIPSEL64 MIPSEL64N32 PPC PPC64 PPC64LE S390 S390X PARISC "
+    "PARISC64 RISCV64 LOONGARCH64 M68K SH SHEB"
+)
+_FLAGS: Final = "TSYNC LOG SPEC_ALLOW WAIT_KILLABLE_RECV"
+ARCHITECTURES: Final = frozenset("SCMP_ARCH_" + name for name in _ARCHITECTURES.split())
+FLAGS: Final = frozenset("SECCOMP_FILTER_FLAG_" + name for name in _FLAGS.split())
+"""Of runtime-spec, config-linux.md, Seccomp."""
 ARGUMENTS: Final = 6
 
 
@@ -86,6 +94,10 @@ def parse(data: bytes) -> Profile:
             _known(argument.op, OPERATORS, f"{where}.args.op")
             if not 0 <= argument.index < ARGUMENTS:
                 raise InvalidInput(f"{FIELD}: profile: {where}.args.index: {argument.index} is not within 0 to 5")
+    for index, architecture in enumerate(profile.architectures or ()):
+        _known(architecture, ARCHITECTURES, f"architectures[{index}]")
+    for index, flag in enumerate(profile.flags or ()):
+        _known(flag, FLAGS, f"flags[{index}]")
     if profile.architectures and profile.arch_map:
         raise InvalidInput(f"{FIELD}: profile: architectures and archMap are both given")
     return profile

@@ -17,6 +17,8 @@ from isulad_py.model.errors import InvalidInput, Unsupported
 E = TypeVar("E", bound=enum.IntEnum)
 
 PORT_MAX: Final = 65535
+NAME_BYTES: Final = 255
+"""Of one name in a path (NAME_MAX)."""
 _CONTROL: Final = frozenset(map(chr, (*range(32), 127)))
 
 
@@ -83,6 +85,8 @@ def absolute_or_empty(value: str, field: str) -> str:
 def inside(value: str, field: str) -> str:
     """A relative path that does not climb out of where it starts. May be empty."""
     name(value, field)
+    if any(len(part.encode(errors="surrogateescape")) > NAME_BYTES for part in value.split("/")):
+        raise InvalidInput(f"{field}: a name in it is longer than {NAME_BYTES} bytes")
     if value.startswith("/"):
         raise InvalidInput(f"{field}: {value!r} is not a relative path")
     if ".." in value.split("/"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -109,3 +110,54 @@ def test_apparmor_profiles_where_the_kernel_has_none(node: Node) -> None:
     config = node.container_config()
     config.linux.security_context.apparmor.profile_type = m.SecurityProfile.Unconfined
     node.create(pod_id, config)
+
+
+DEEP_PATH = "/" + "a/" * 3000
+
+
+def hostile(node: Node, name: str) -> tuple[Any, str]:
+    """A request that no runtime can serve, and the field that is at fault where we can tell."""
+    m, config = node.m, node.container_config()
+    security, resources = config.linux.security_context, config.linux.resources
+
+    def mount(container_path: str) -> None:
+        config.mounts.append(m.Mount(container_path=container_path, host_path="/tmp"))
+
+    def device(container_path: str) -> None:
+        config.devices.append(m.Device(container_path=container_path, host_path="/dev/null", permissions="r"))
+
+    cases: dict[str, tuple[Callable[[], object], str]] = {
+        "long masked path": (lambda: security.masked_paths.append("/" + "a" * 5000), "security_context.masked_paths"),
+        "deep masked path": (lambda: security.masked_paths.append(DEEP_PATH), "security_context.masked_paths"),
+        "read-only path below a file": (lambda: security.readonly_paths.append("/etc/passwd/q"), "/etc/passwd/q"),
+        "deep container path": (lambda: mount(DEEP_PATH), "mounts[0].container_path"),
+        "mount in sysfs": (lambda: mount("/sys/nowhere"), "/sys/nowhere"),
+        "mount below a file": (lambda: mount("/etc/passwd/x"), "/etc/passwd"),
+        "device in procfs": (lambda: device("/proc/x"), "/proc/x"),
+        "device below a file": (lambda: device("/etc/passwd/x"), "/etc/passwd"),
+        "long log path": (lambda: setattr(config, "log_path", "l" * 300 + ".log"), "config.log_path"),
+        "long working directory": (lambda: setattr(config, "working_dir", "/" + "w" * 300), "config.working_dir"),
+        "working directory that is a file": (
+            lambda: setattr(config, "working_dir", "/etc/passwd"),
+            "config.working_dir",
+        ),
+        "no such processors": (lambda: setattr(resources, "cpuset_cpus", "0-99999999999999"), "cpuset_cpus"),
+        "no such memory": (lambda: setattr(resources, "cpuset_mems", "99999"), "cpuset_mems"),
+    }
+    spoil, field = cases[name]
+    spoil()
+    return config, field
+
+
+HOSTILE = (
+    "long masked path", "deep masked path", "read-only path below a file", "deep container path", "mount in sysfs",
+    "mount below a file", "device in procfs", "device below a file", "long log path", "long working directory",
+    "file as working directory", "no such processors", "no such memory",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_no_runtime_can_serve_is_the_requests_fault(node: Node, name: str) -> None:
+    config, field = hostile(node, name)
+    code, words = refuse_container(node, node.run_pod(), config)
+    assert (code, field in words) == ("INVALID_ARGUMENT", True), words

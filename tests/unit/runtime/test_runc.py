@@ -72,6 +72,11 @@ def test_a_long_message_is_cut_at_its_start() -> None:
 @pytest.mark.parametrize(
     ("message", "kind"),
     [
+        ('error mounting "/t" to rootfs at "/sys/x": mkdir /r/sys/x: read-only file system', InvalidInput),
+        ("error creating device nodes: mknod /r/proc/x: no such file or directory", InvalidInput),
+        ('can\'t make "/etc/passwd/q" read-only: mount /etc/passwd/q: not a directory', InvalidInput),
+        ("mkdirat `/r/a`: File name too long", InvalidInput),
+        ("open /r/config.json: no such file or directory", HostFailure),
         ("container does not exist", NotFound),
         ("exec failed: container does not exist", NotFound),
         ("error opening file `/r/x/status`: No such file or directory", NotFound),

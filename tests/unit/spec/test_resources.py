@@ -103,6 +103,7 @@ def test_unified_is_of_controllers_that_the_host_has() -> None:
         (Resources(cpuset_cpus="0-"), "cpuset_cpus"),
         (Resources(cpuset_mems="a"), "cpuset_mems"),
         (Resources(cpuset_cpus="0\n"), "cpuset_cpus"),
+        (Resources(cpuset_cpus="0-999999"), "cpuset_cpus"),
         (Resources(memory_limit_bytes=-2), "memory_limit_in_bytes"),
         (Resources(memory_swap_limit_bytes=-2), "memory_swap_limit_in_bytes"),
         (Resources(memory_limit_bytes=10, memory_swap_limit_bytes=9), "memory_swap_limit_in_bytes"),

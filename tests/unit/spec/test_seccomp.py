@@ -126,7 +126,12 @@ def with_rule(rule: dict[str, Any]) -> bytes:
         (b"[]", "profile"),
         (b"{}", "defaultAction"),
         (b'{"defaultAction":"ALLOW"}', "defaultAction"),
-        (b'{"defaultAction":"SCMP_ACT_LOG","architectures":["a"],"archMap":[{"architecture":"b"}]}', "archMap"),
+        (
+            b'{"defaultAction":"SCMP_ACT_LOG","architectures":["SCMP_ARCH_ARM"],"archMap":[{"architecture":"b"}]}',
+            "archMap",
+        ),
+        (b'{"defaultAction":"SCMP_ACT_LOG","architectures":["SCMP_ARCH_Z80"]}', r"architectures\[0\]"),
+        (b'{"defaultAction":"SCMP_ACT_LOG","flags":["SECCOMP_FILTER_FLAG_MAGIC"]}', r"flags\[0\]"),
         (with_rule({"names": ["a"], "action": "NO"}), r"syscalls\[0\]\.action"),
         (with_rule({}), r"syscalls\[0\]\.names"),
         (with_rule({"names": ["a"], "args": [{"index": 6, "value": 1, "op": "SCMP_CMP_EQ"}]}), "index"),

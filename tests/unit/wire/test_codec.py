@@ -23,9 +23,16 @@ def test_counting_follows_the_messages() -> None:
     # pod id, config, three mounts with a path each, a label with key and value
     assert codec.count_fields(bytes(request), cri.CreateContainerRequest) == 2 + 3 * 2 + 3
     assert codec.count_fields(b"\xff" * 99, cri.CreateContainerRequest) == 0
-    groups = cri.LinuxContainerSecurityContext(supplemental_groups=[2**40] * 100_000)
+    groups = cri.LinuxContainerSecurityContext(supplemental_groups=[2**40] * 500_000)
     with pytest.raises(ResourceExhausted):
         codec.count_fields(bytes(groups), cri.LinuxContainerSecurityContext)
+
+
+async def test_the_environment_of_a_namespace_of_two_thousand_services() -> None:
+    """enableServiceLinks gives seven variables for each."""
+    envs = [cri.KeyValue(key=f"SERVICE_{n}_PORT", value=b"tcp://10.0.0.1:80") for n in range(14_000)]
+    data = bytes(cri.CreateContainerRequest(config=cri.ContainerConfig(envs=envs)))
+    assert len((await codec.decode(data, cri.CreateContainerRequest)).config.envs) == 14_000
 
 
 async def test_small_and_large_requests_are_read_alike() -> None:

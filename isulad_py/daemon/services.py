@@ -16,6 +16,7 @@ from isulad_py.engine.containers import Containers
 from isulad_py.engine.events import Events
 from isulad_py.engine.exec import Exec
 from isulad_py.engine.exits import Exits
+from isulad_py.engine.features import FeatureCache
 from isulad_py.engine.handlers import Handlers
 from isulad_py.engine.images import Images, PullReport, report_nothing
 from isulad_py.engine.locks import Locks
@@ -25,7 +26,7 @@ from isulad_py.engine.pod_metrics import PodMetrics
 from isulad_py.engine.pods import Pods
 from isulad_py.engine.pulls import Pulls
 from isulad_py.engine.queries import Queries
-from isulad_py.engine.readiness import FeatureCache, Readiness
+from isulad_py.engine.readiness import Readiness
 from isulad_py.engine.recovery import Leftovers, Recovery
 from isulad_py.engine.registry import Registry
 from isulad_py.engine.specs import Specs
@@ -152,7 +153,7 @@ def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullR
     clock, runtime = adapters.clock, adapters.runtime
     registry = Registry(records=adapters.records)
     handlers = Handlers(names=adapters.handlers, default=config.default_runtime)
-    features = FeatureCache(runtime=runtime, handlers=handlers)
+    features = FeatureCache(runtime=runtime, rootfs=adapters.rootfs, handlers=handlers)
     locks = Locks()
     events = Events(registry=registry, clock=clock)
     images = Images(
@@ -235,6 +236,7 @@ def _pods(config: Config, adapters: Adapters, base: _Foundation, containers: Con
         exits=base.exits,
         events=base.events,
         handlers=base.handlers,
+        features=base.features,
         tasks=tasks,
         clock=adapters.clock,
         boot_id=adapters.facts.boot_id,

@@ -33,7 +33,7 @@ from isulad_py.model.events import EventKind
 from isulad_py.model.ids import ContainerId, ImageId, new_id
 from isulad_py.model.image import ImageRecord
 from isulad_py.model.lifecycle import can_start, can_stop, can_update
-from isulad_py.model.pod import PodConfig, PodRecord, PodState
+from isulad_py.model.pod import PodConfig, PodRecord, PodState, PodUsers
 from isulad_py.model.resources import Resources
 from isulad_py.model.security import NamespaceMode, NamespaceOptions
 from isulad_py.model.signals import stop_signal_number
@@ -131,7 +131,7 @@ class Containers:
 
     async def _build(self, record: ContainerRecord, pod: PodRecord, image: ImageRecord, undo: Undo) -> None:
         undo.push("remove the root file system", partial(self._rootfs.remove, record.id))
-        root = await self._rootfs.prepare(_rootfs_request(record, image))
+        root = await self._rootfs.prepare(_rootfs_request(record, image, pod.users))
         undo.push("release image volumes", partial(self._specs.release, record.id))
         built = await self._specs.container(record, pod, image, root)
         launch = Launch(
@@ -142,6 +142,7 @@ class Containers:
             terminal=record.config.tty,
             stdin=record.config.stdin,
             stdin_once=record.config.stdin_once,
+            stdio_uid=pod.users.ids.host_uid(built.identity.uid) if pod.users else None,
         )
         undo.push("remove it from the runtime", partial(self._runtime.delete, record.id, record.runtime_handler))
         processes = await self._runtime.create(launch)
@@ -335,13 +336,14 @@ def _needs_no_image(config: ContainerConfig) -> bool:
     return bool(config.external_rootfs) and not config.image.image
 
 
-def _rootfs_request(record: ContainerRecord, image: ImageRecord) -> RootfsRequest:
+def _rootfs_request(record: ContainerRecord, image: ImageRecord, users: PodUsers | None) -> RootfsRequest:
     external = record.config.external_rootfs
     return RootfsRequest(
         container_id=record.id,
         layers=() if external else tuple(layer.chain_id for layer in image.layers),
         quota_bytes=record.config.storage_bytes,
         external=external,
+        users=users,
     )
 
 
@@ -353,8 +355,11 @@ def check_namespaces(pod: NamespaceOptions, asked: NamespaceOptions) -> None:
         mode, pods = getattr(asked, kind), getattr(pod, kind)
         if mode not in {NamespaceMode.POD, pods}:
             raise Unsupported(f"{field}.{kind}: {mode.name} in a pod with {pods.name}")
-    if asked.userns is not None and asked.userns.mode is not NamespaceMode.NODE and asked.userns != pod.userns:
+    # None is that of the pod (CRI, NamespaceOption.userns_options), NODE is the host's.
+    if asked.userns is not None and asked.own_users != pod.own_users:
         raise Unsupported(f"{field}.userns_options: not those of the pod")
+    if pod.own_users is not None and asked.pid is NamespaceMode.NODE:
+        raise Unsupported(f"{field}.pid: NODE in a pod with a user namespace")
 
 
 def merge(old: Resources, new: Resources) -> Resources:

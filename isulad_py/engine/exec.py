@@ -23,7 +23,11 @@ class Exec:
         record = self.runnable(container_id, cmd)
         process = await self._specs.exec_process(record, cmd, terminal=False)
         command = ExecCommand(
-            id=record.id, handler=record.runtime_handler, process=process, timeout_seconds=timeout_seconds
+            id=record.id,
+            handler=record.runtime_handler,
+            process=process,
+            timeout_seconds=timeout_seconds,
+            stdio_uid=self._specs.stdio_uid(record),
         )
         return await self._runtime.exec_sync(command)
 

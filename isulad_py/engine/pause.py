@@ -50,7 +50,9 @@ class PauseContainers:
         async with Undo(tasks=self._tasks) as undo:
             undo.push("remove the pause container", lambda: self.remove(record))
             layers = tuple(layer.chain_id for layer in image.layers)
-            root = await self._rootfs.prepare(RootfsRequest(container_id=container_id, layers=layers))
+            root = await self._rootfs.prepare(
+                RootfsRequest(container_id=container_id, layers=layers, users=record.users)
+            )
             spec = await self._specs.pause(record, image, root)
             processes = await self._runtime.create(Launch(id=container_id, handler=handler, spec=spec))
             await self._runtime.start(container_id, handler)

@@ -12,6 +12,7 @@ import structlog
 from isulad_py.engine.containers import Containers
 from isulad_py.engine.events import Events
 from isulad_py.engine.exits import Exits
+from isulad_py.engine.features import FeatureCache
 from isulad_py.engine.handlers import Handlers
 from isulad_py.engine.locks import SingleFlight
 from isulad_py.engine.pause import PauseContainers
@@ -46,6 +47,7 @@ class Pods:
         exits: Exits,
         events: Events,
         handlers: Handlers,
+        features: FeatureCache,
         tasks: Tasks,
         clock: Clock,
         boot_id: str,
@@ -59,6 +61,7 @@ class Pods:
         self._exits = exits
         self._events = events
         self._handlers = handlers
+        self._features = features
         self._tasks = tasks
         self._clock = clock
         self._boot_id = boot_id
@@ -72,6 +75,7 @@ class Pods:
         """A ready pod (CRI RunPodSandbox). One that fails or is cancelled leaves nothing behind; what could not be
         undone stays on record, not ready, for the sweeper and for StopPodSandbox."""
         self._handlers.resolve(runtime_handler)
+        await self._features.check_users(config.security.namespaces, runtime_handler)
         pod_id = PodId(new_id())
         record = PodRecord(
             id=pod_id,
@@ -239,7 +243,7 @@ def _environment_of(record: PodRecord) -> EnvironmentRequest:
         hostname="" if config.host_network else config.hostname,
         network=not config.host_network,
         ipc=namespaces.ipc is not NamespaceMode.NODE,
-        userns=namespaces.userns,
+        users=namespaces.own_users,
         sysctls=config.sysctls,
         dns=config.dns,
     )

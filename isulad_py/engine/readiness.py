@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from isulad_py.engine.features import FeatureCache
 from isulad_py.engine.handlers import Handlers
 from isulad_py.engine.registry import Registry
 from isulad_py.model.errors import EngineError
@@ -24,22 +25,6 @@ class EngineStatus(msgspec.Struct, frozen=True, kw_only=True):
     runtime_ready: Condition
     network_ready: Condition
     handlers: tuple[HandlerFeatures, ...] = ()
-
-
-class FeatureCache:
-    """What each runtime can do, asked once: a program start for each Status call would be too dear."""
-
-    def __init__(self, *, runtime: ContainerRuntime, handlers: Handlers) -> None:
-        self._runtime = runtime
-        self._handlers = handlers
-        self._features: dict[str, HandlerFeatures] = {}
-
-    async def of(self, handler: str) -> HandlerFeatures:
-        """Raises HostFailure where the runtime cannot be run."""
-        name = self._handlers.resolve(handler)
-        if name not in self._features:
-            self._features[name] = await self._runtime.features(name)
-        return self._features[name]
 
 
 class Readiness:
@@ -91,7 +76,7 @@ class Readiness:
         found = []
         for name in self._handlers.names:
             try:
-                features = await self._features.of(name)
+                features = await self._features.promised(name)
             except EngineError:
                 features = HandlerFeatures(name=name)
             found.append(features)

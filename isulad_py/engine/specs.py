@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
+from isulad_py.engine.features import FeatureCache
 from isulad_py.engine.images import Images
 from isulad_py.engine.pod_cgroups import PodCgroups
-from isulad_py.engine.readiness import FeatureCache
 from isulad_py.engine.registry import Registry
 from isulad_py.model.container import ContainerRecord, Identity, Mount
 from isulad_py.model.errors import FailedPrecondition, InvalidInput, Unsupported
@@ -18,7 +18,7 @@ from isulad_py.model.facts import HostFacts
 from isulad_py.model.ids import ImageId
 from isulad_py.model.image import ImageRecord
 from isulad_py.model.lifecycle import can_exec
-from isulad_py.model.pod import PodRecord
+from isulad_py.model.pod import PodRecord, PodUsers
 from isulad_py.model.resources import Resources
 from isulad_py.model.security import NamespaceMode, ProfileKind, SecurityProfile
 from isulad_py.ports.apparmor import AppArmorProfiles
@@ -91,7 +91,7 @@ class Specs:
         mounts = await self._hostfiles.resolve_mounts(config.mounts)
         placement = self._cgroups.place(record.id, pod)
         await self._require_apparmor(security.apparmor, privileged=security.privileged)
-        volumes = await self._mount_images(record)
+        volumes = await self._mount_images(record, pod)
         inputs = ContainerInputs(
             config=msgspec.structs.replace(config, mounts=mounts, resources=self.effective(config.resources)),
             pod=pod,
@@ -115,7 +115,7 @@ class Specs:
         )
         spec = build_container(inputs)
         directories = (working_dir(config.working_dir, image.config.working_dir), *image.config.volumes)
-        await self._hostfiles.ensure_directories(rootfs, directories, user.identity)
+        await self._hostfiles.ensure_directories(rootfs, directories, _on_host(user.identity, pod.users))
         shown = tuple(_with_image_ref(mount, volumes) for mount in mounts)
         return Built(spec=spec, identity=user.identity, mounts=shown, cgroup_path=placement.path)
 
@@ -138,6 +138,11 @@ class Specs:
     async def exec_process(self, record: ContainerRecord, cmd: tuple[str, ...], *, terminal: bool) -> bytes:
         """The OCI process of an exec: the container's own user, environment and limits, another command."""
         return build_exec(await self._runtime.bundle_spec(record.id), cmd, terminal=terminal)
+
+    def stdio_uid(self, record: ContainerRecord) -> int | None:
+        """Of an exec: who has to own its pipes (ports.runtime.Launch)."""
+        pod = self._registry.pods.get(record.pod_id)
+        return pod.users.ids.host_uid(record.identity.uid) if pod is not None and pod.users is not None else None
 
     def effective(self, resources: Resources) -> Resources:
         """What is handed to the runtime: the score that this daemon may give, no limit of swap where none is kept, and
@@ -168,7 +173,10 @@ class Specs:
     async def _handler(self, name: str) -> Handler:
         features = await self._features.of(name)
         return Handler(
-            recursive_read_only=features.recursive_read_only_mounts, user_namespaces=features.user_namespaces
+            recursive_read_only=features.recursive_read_only_mounts,
+            idmap_mounts=features.idmap_mounts,
+            user_namespaces=features.user_namespaces,
+            reads_id_maps=features.reads_id_maps,
         )
 
     def _target_pidns(self, record: ContainerRecord) -> str:
@@ -193,7 +201,7 @@ class Specs:
         if name:
             await self._profiles.require(name)
 
-    async def _mount_images(self, record: ContainerRecord) -> dict[str, ImageVolume]:
+    async def _mount_images(self, record: ContainerRecord, pod: PodRecord) -> dict[str, ImageVolume]:
         """Image volumes, read-only, by container path (CRI Mount.image)."""
         found = {}
         for index, mount in enumerate(record.config.mounts):
@@ -201,10 +209,18 @@ class Specs:
                 continue
             image = self._images.require(mount.image.image)
             chain = tuple(layer.chain_id for layer in image.layers)
-            path = await self._layers.view(f"{record.id}-{index}", chain)
+            path = await self._layers.view(f"{record.id}-{index}", chain, pod.users)
             source = await self._hostfiles.within(path, mount.image_sub_path, index)
             found[mount.container_path] = ImageVolume(source=source, image_id=image.id)
         return found
+
+
+def _on_host(identity: Identity, users: PodUsers | None) -> Identity:
+    """Who the user is to the host's file systems."""
+    if users is None:
+        return identity
+    uid, gid = users.ids.owner(identity.uid, identity.gid)
+    return msgspec.structs.replace(identity, uid=uid, gid=gid)
 
 
 def _with_image_ref(mount: Mount, volumes: Mapping[str, ImageVolume]) -> Mount:

@@ -59,7 +59,13 @@ class StreamOpener:
         """Starts the command. Raises as ContainerRuntime.exec_sync does."""
         record = self._exec.runnable(request.container_id, request.cmd)
         process = await self._specs.exec_process(record, request.cmd, terminal=request.wishes.terminal)
-        command = StreamingExec(id=record.id, handler=record.runtime_handler, process=process, wishes=request.wishes)
+        command = StreamingExec(
+            id=record.id,
+            handler=record.runtime_handler,
+            process=process,
+            wishes=request.wishes,
+            stdio_uid=self._specs.stdio_uid(record),
+        )
         return await self._runtime.open_exec(command)
 
     async def attach(self, request: AttachRequest) -> Streams:

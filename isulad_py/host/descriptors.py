@@ -10,7 +10,8 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from isulad_py.host.failures import translate, translated
@@ -29,6 +30,15 @@ def pipe() -> tuple[int, int]:
     with contextlib.suppress(OSError):  # beyond what one user may have of pipes, the default does
         fcntl.fcntl(ends[0], fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     return ends
+
+
+def give_pipes(ends: Iterable[int | str], uid: int) -> None:
+    """Makes the user the owner of those that are pipes; an end may be a path of /proc/<pid>/fd. Who is root in a user
+    namespace has no rights in what belongs to nobody there: /dev/stdout could not be opened."""
+    with translated("give away a pipe"):
+        for end in ends:
+            if stat.S_ISFIFO(os.stat(end).st_mode):  # noqa: PTH116 - descriptors too
+                os.chown(end, uid, -1)
 
 
 class _Turn:

@@ -17,11 +17,13 @@ from isulad_py.model.errors import HostFailure, NotFound, ResourceExhausted
 _CHUNK: Final = 64 * 1024
 
 
-def write_atomic(path: str, data: bytes, *, mode: int = 0o644, durable: bool = False) -> None:
+def write_atomic(
+    path: str, data: bytes, *, mode: int = 0o644, durable: bool = False, owner: tuple[int, int] | None = None
+) -> None:
     """The file at `path` holds either what it held before or all of `data`, whatever happens meanwhile.
 
-    `mode` is exact, whatever the umask. `durable` also survives a loss of power. Raises ResourceExhausted when the
-    disk is full, with the former file intact.
+    `mode` is exact, whatever the umask; without `owner` (uid, gid) the file is the caller's. `durable` also survives a
+    loss of power. Raises ResourceExhausted when the disk is full, with the former file intact.
     """
     parent, name = os.path.split(path)
     temporary = f"{parent or '.'}/.{name}.{secrets.token_hex(4)}"
@@ -30,6 +32,8 @@ def write_atomic(path: str, data: bytes, *, mode: int = 0o644, durable: bool = F
         try:
             try:
                 os.fchmod(fd, mode)
+                if owner is not None:
+                    os.fchown(fd, *owner)
                 _write_all(fd, data)
                 if durable:
                     os.fsync(fd)

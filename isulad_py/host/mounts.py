@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -182,6 +183,25 @@ def make_private(mount_fd: int) -> None:
     """A detached mount with all below it: what is mounted and unmounted there stays there."""
     with translated("make a mount private"):
         libc.mount_setattr(mount_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, propagation=MS_PRIVATE)
+
+
+@contextlib.contextmanager
+def mapped(source: str, target: str, userns_path: str) -> Iterator[None]:
+    """Inside, the directory `source` is also at `target`, read-only, where its owners are those that the user namespace
+    at `userns_path` gives them. Raises HostFailure where the kernel or the file system cannot do that."""
+    with contextlib.ExitStack() as stack:
+        with translated("open"):
+            userns_fd = os.open(userns_path, os.O_RDONLY | os.O_CLOEXEC)
+        stack.callback(os.close, userns_fd)
+        clone = clone_tree(source)
+        stack.callback(os.close, clone)
+        with translated(f"map the owners of {source}:"):
+            # Private: in one group with the mount it is a copy of, its end would be that of all mounts below.
+            attributes = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY
+            libc.mount_setattr(clone, "", AT_EMPTY_PATH, set_=attributes, propagation=MS_PRIVATE, userns_fd=userns_fd)
+        attach(clone, target)
+        stack.callback(unmount, target)
+        yield
 
 
 def attach(mount_fd: int, target: str) -> None:

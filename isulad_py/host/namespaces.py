@@ -1,8 +1,8 @@
 """Namespaces without a process: made by a thread that dies, kept by bind mounts. Synchronous but for `run_in_netns`.
 
 Namespaces belong to threads, and a thread that dies gives its own up: what is bind-mounted from its
-/proc/thread-self/ns stays, also after the daemon's death. User namespaces are not made here: the kernel lets only a
-single-threaded process enter a new one.
+/proc/thread-self/ns stays, also after the daemon's death. User namespaces are not made here (`host.user_namespaces`):
+the kernel lets only a single-threaded process enter a new one.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _IFREQ: Final = struct.Struct("16sh22x")
 class NewNamespaces(Struct, frozen=True, kw_only=True):
     """What to make: a namespace of each kind that has a path to be pinned at. The directory exists, the file may."""
 
+    user_path: str = ""
+    """Only where a process is there already that has one."""
     net_path: str = ""
     ipc_path: str = ""
     uts_path: str = ""
@@ -48,6 +50,7 @@ class NewNamespaces(Struct, frozen=True, kw_only=True):
     def pins(self) -> list[tuple[str, int, str]]:
         """Name below /proc/thread-self/ns, clone flag and path of each namespace asked for."""
         kinds = (
+            ("user", libc.CLONE_NEWUSER, self.user_path),
             ("net", libc.CLONE_NEWNET, self.net_path),
             ("ipc", libc.CLONE_NEWIPC, self.ipc_path),
             ("uts", libc.CLONE_NEWUTS, self.uts_path),
@@ -60,26 +63,50 @@ def create(request: NewNamespaces) -> None:
 
     Raises InvalidInput for a sysctl that the kernel does not take, HostFailure or ResourceExhausted for the rest.
     """
-    threads.run_in_fresh_thread(lambda: _create_here(request), name="namespaces")
+
+    def inside() -> None:
+        flags = 0
+        for _, flag, _ in request.pins():
+            flags |= flag
+        with translated("make namespaces"):
+            libc.unshare(flags)
+        _furnish(request)
+        write_sysctls(request.sysctls)
+        _pin_all(request.pins(), "/proc/thread-self/ns")
+
+    threads.run_in_fresh_thread(inside, name="namespaces")
 
 
-def _create_here(request: NewNamespaces) -> None:
-    pins = request.pins()
-    flags = 0
-    for _, flag, _ in pins:
-        flags |= flag
-    with translated("make namespaces"):
-        libc.unshare(flags)
+def adopt(request: NewNamespaces, holder: int) -> dict[str, str]:
+    """As `create`, of the namespaces that the process `holder` is in. Returns the sysctls that are left to do: only who
+    is root in its user namespace may set them."""
+    denied: dict[str, str] = {}
+
+    def inside() -> None:
+        for name, flag, _ in request.pins():
+            if flag != libc.CLONE_NEWUSER:
+                _enter(f"/proc/{holder}/ns/{name}", flag)
+        _furnish(request)
+        write_sysctls(request.sysctls, denied)
+        _pin_all(request.pins(), f"/proc/{holder}/ns")
+
+    threads.run_in_fresh_thread(inside, name="namespaces")
+    return denied
+
+
+def _furnish(request: NewNamespaces) -> None:
     if request.uts_path and request.hostname:
         with translated("set the hostname"):
             socket.sethostname(request.hostname)
     if request.net_path:
         with translated("bring up the loopback interface"):
             _loopback_up()
-    write_sysctls(request.sysctls)
+
+
+def _pin_all(pins: list[tuple[str, int, str]], source: str) -> None:
     try:
         for name, _, path in pins:
-            _pin(name, path)
+            _pin(f"{source}/{name}", path)
     except EngineError as error:
         for _, _, path in pins:
             try:
@@ -89,10 +116,10 @@ def _create_here(request: NewNamespaces) -> None:
         raise
 
 
-def _pin(name: str, path: str) -> None:
+def _pin(source: str, path: str) -> None:
     with translated("pin a namespace at"):
         os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o444))
-    mounts.mount(f"/proc/thread-self/ns/{name}", path, flags=mounts.MS_BIND)
+    mounts.mount(source, path, flags=mounts.MS_BIND)
 
 
 def release(path: str) -> None:
@@ -121,25 +148,25 @@ def call_in_netns(path: str, work: Callable[[], T]) -> T:
         return work()
 
     def inside() -> T:
-        _enter_netns(path)
+        _enter(path, libc.CLONE_NEWNET)
         return work()
 
     return threads.run_in_fresh_thread(inside, name="netns")
 
 
-def _enter_netns(path: str) -> None:
+def _enter(path: str, kind: int) -> None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise NotFound(f"network namespace {path} is gone") from error
+        raise NotFound(f"namespace {path} is gone") from error
     except OSError as error:
-        raise translate("open network namespace", error) from error
+        raise translate("open namespace", error) from error
     try:
-        libc.setns(fd, libc.CLONE_NEWNET)
+        libc.setns(fd, kind)
     except OSError as error:
         if error.errno == errno.EINVAL:  # a plain file: the pin was lost (reboot)
-            raise NotFound(f"{path} is not a network namespace") from error
-        raise translate(f"enter network namespace {path}", error) from error
+            raise NotFound(f"{path} is not such a namespace") from error
+        raise translate(f"enter namespace {path}", error) from error
     finally:
         os.close(fd)
 
@@ -171,8 +198,9 @@ def sysctl_path(name: str) -> str:
     return "/proc/sys/" + name
 
 
-def write_sysctls(sysctls: Mapping[str, str]) -> None:
-    """Of the calling thread's namespaces. Raises InvalidInput naming the one that the kernel does not know or take."""
+def write_sysctls(sysctls: Mapping[str, str], denied: dict[str, str] | None = None) -> None:
+    """Of the calling thread's namespaces. Raises InvalidInput naming the one that the kernel does not know or take.
+    What this process may not set goes into `denied`, where that is given."""
     for name, value in sysctls.items():
         path = sysctl_path(name)
         try:
@@ -182,6 +210,9 @@ def write_sysctls(sysctls: Mapping[str, str]) -> None:
             finally:
                 os.close(fd)
         except OSError as error:
+            if denied is not None and error.errno in {errno.EACCES, errno.EPERM}:
+                denied[name] = value
+                continue
             reason = (error.strerror or "").lower()
             # EACCES: visible in every network namespace, but set in the host's only.
             if error.errno in _NOT_TAKEN:

@@ -10,7 +10,7 @@ from isulad_py.model.container import Processes
 from isulad_py.model.ids import PodId
 from isulad_py.model.network import Attachment, Dns, NetworkResult, PortMapping
 from isulad_py.model.resources import Resources
-from isulad_py.model.security import NamespaceMode, PodSecurity
+from isulad_py.model.security import NamespaceMode, PodSecurity, UserNamespace
 
 
 class PodMetadata(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -66,6 +66,14 @@ class PodEnvironment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     hostname: str = ""
 
 
+class PodUsers(Struct, frozen=True, kw_only=True):
+    """A user namespace of the pod's own."""
+
+    ids: UserNamespace
+    path: str
+    """Where it is pinned."""
+
+
 class PodRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Facts about one pod, in nanoseconds since 1970 where they are times; zero is "not yet"."""
 
@@ -98,6 +106,12 @@ class PodRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The reserved name: no two live pods may share it."""
         meta = self.config.metadata
         return f"{meta.name}_{meta.namespace}_{meta.uid}_{meta.attempt}"
+
+    @property
+    def users(self) -> PodUsers | None:
+        """None where the pod has the host's."""
+        ids = self.config.security.namespaces.own_users
+        return None if ids is None else PodUsers(ids=ids, path=self.environment.userns_path)
 
     @property
     def state(self) -> PodState:

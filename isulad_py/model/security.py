@@ -42,6 +42,25 @@ class UserNamespace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     uids: tuple[IdMapping, ...] = ()
     gids: tuple[IdMapping, ...] = ()
 
+    def host_uid(self, uid: int) -> int | None:
+        """The host's number for a user inside; None for one that is not mapped."""
+        return _host_id(self.uids, uid)
+
+    def host_gid(self, gid: int) -> int | None:
+        return _host_id(self.gids, gid)
+
+    def owner(self, uid: int, gid: int) -> tuple[int, int]:
+        """Who is to own a file on the host that belongs to these inside. What is not mapped stays unowned: -1."""
+        host_uid, host_gid = self.host_uid(uid), self.host_gid(gid)
+        return -1 if host_uid is None else host_uid, -1 if host_gid is None else host_gid
+
+
+def _host_id(mappings: tuple[IdMapping, ...], inside: int) -> int | None:
+    for each in mappings:
+        if each.container_id <= inside < each.container_id + each.length:
+            return each.host_id + inside - each.container_id
+    return None
+
 
 class NamespaceOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     network: NamespaceMode = NamespaceMode.POD
@@ -49,6 +68,11 @@ class NamespaceOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ipc: NamespaceMode = NamespaceMode.POD
     target_id: str = ""
     userns: UserNamespace | None = None
+
+    @property
+    def own_users(self) -> UserNamespace | None:
+        """None where the users are the host's: NODE, or nothing said (CRI, NamespaceOption.userns_options)."""
+        return self.userns if self.userns is not None and self.userns.mode is not NamespaceMode.NODE else None
 
 
 class SecurityProfile(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -24,6 +24,9 @@ class Launch(Struct, frozen=True, kw_only=True):
     terminal: bool = False
     stdin: bool = False
     stdin_once: bool = False
+    stdio_uid: int | None = None
+    """The host's number of who is to own the pipes of its stdio, where the runtime cannot see to that itself: in a user
+    namespace."""
     monitor_cgroup: str = ""
     """cgroup (as in `ContainerRecord.cgroup_path`) that the monitor joins, so that it is accounted to the pod."""
 
@@ -50,6 +53,8 @@ class ExecCommand(Struct, frozen=True, kw_only=True):
     """OCI `process` object as JSON, made from the container's own by `spec`."""
     timeout_seconds: float | None = None
     """None waits for ever."""
+    stdio_uid: int | None = None
+    """As that of `Launch`."""
 
 
 class ExecResult(Struct, frozen=True, kw_only=True):
@@ -66,6 +71,10 @@ class HandlerFeatures(Struct, frozen=True, kw_only=True):
     version: str = ""
     recursive_read_only_mounts: bool = False
     user_namespaces: bool = False
+    idmap_mounts: bool = False
+    """Bind mounts with owners mapped: without, a pod with users of its own could not read its volumes."""
+    reads_id_maps: bool = False
+    """Of a user namespace that is joined by its path, and wants no others beside it."""
     seccomp: bool = False
     apparmor: bool = False
     checkpoint: bool = False

@@ -21,7 +21,8 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     """A network namespace of its own; else the host's."""
     ipc: bool
     """An IPC namespace and /dev/shm of its own; else the host's."""
-    userns: UserNamespace | None = None
+    users: UserNamespace | None = None
+    """A user namespace of its own, which owns the others; else the host's."""
     sysctls: dict[str, str] = {}
     """Set inside the new namespaces; one that belongs to no namespace the pod owns is InvalidInput naming it."""
     dns: Dns | None = None
@@ -33,7 +34,7 @@ class PodEnvironments(Protocol):
     async def create(self, request: EnvironmentRequest) -> PodEnvironment:
         """Every path is derived from the pod's id, so that `destroy` works after a crash at any line. Leaves nothing
         behind on failure or cancellation. Raises InvalidInput naming the field, AlreadyExists for an id in use,
-        Unsupported for `userns_options`, HostFailure or ResourceExhausted."""
+        HostFailure or ResourceExhausted."""
         ...
 
     async def settle(self, request: EnvironmentRequest, ips: Sequence[str]) -> None:

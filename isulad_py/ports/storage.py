@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from isulad_py.model.ids import ChainId, ContainerId
 from isulad_py.model.metrics import FilesystemCapacity
+from isulad_py.model.pod import PodUsers
 from isulad_py.model.stats import FilesystemUsage
 
 
@@ -66,6 +67,8 @@ class RootfsRequest(Struct, frozen=True, kw_only=True):
     """What may be written; 0 for what the node's configuration says."""
     external: str = ""
     """A directory or block device of this host that is the root instead; without layers."""
+    users: PodUsers | None = None
+    """The layers' owners are those of this user namespace, and so are the writable layer's."""
 
 
 class RootFilesystems(Protocol):
@@ -80,6 +83,10 @@ class RootFilesystems(Protocol):
 
     async def remove(self, container_id: ContainerId) -> None:
         """Unmounts, and deletes what was made here. Idempotent; works from the id alone."""
+        ...
+
+    async def users_obstacle(self) -> str:
+        """Why no root file system can be that of a user namespace here, in a few words; empty where it can."""
         ...
 
     async def present(self) -> frozenset[ContainerId]: ...
@@ -131,8 +138,9 @@ class Layers(Protocol):
         """Of all image layers, those of failed pulls included."""
         ...
 
-    async def view(self, key: str, chain_ids: tuple[ChainId, ...]) -> str:
-        """Mounts the layers read-only at a path named by `key` (image volumes); `release` ends it."""
+    async def view(self, key: str, chain_ids: tuple[ChainId, ...], users: PodUsers | None = None) -> str:
+        """Mounts the layers read-only at a path named by `key` (image volumes), with the owners of the user namespace
+        where one is given; `release` ends it."""
         ...
 
     async def release(self, key: str) -> None:

@@ -51,6 +51,8 @@ class StreamingExec(Struct, frozen=True, kw_only=True):
     process: bytes
     """OCI `process` object as JSON; its `terminal` agrees with the wishes."""
     wishes: StreamWishes
+    stdio_uid: int | None = None
+    """As that of `ports.runtime.Launch`."""
 
 
 class Streams(Protocol):

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 from msgspec import Struct, structs
 
-from isulad_py.host import blocking, pidfd
+from isulad_py.host import blocking, descriptors, pidfd
 from isulad_py.host.cgroup_moves import CgroupMoves
 from isulad_py.host.tasks import to_the_end
 from isulad_py.model.container import ExitFact, Processes
@@ -141,9 +141,10 @@ class OciRuntime:
             stdin=launch.stdin,
             stdin_once=launch.stdin_once,
         )
-        return await to_the_end(blocking.run(self._take_stock, launch.id, pid, seen), name="record a launch")
+        return await to_the_end(blocking.run(self._take_stock, launch, pid, seen), name="record a launch")
 
-    def _take_stock(self, container_id: ContainerId, pid: int, seen: Launched) -> Processes:
+    def _take_stock(self, launch: Launch, pid: int, seen: Launched) -> Processes:
+        container_id = launch.id
         monitor_pid = read_number(self._layout.monitor_pid_file(container_id))
         processes = Processes(
             pid=pid,
@@ -153,6 +154,8 @@ class OciRuntime:
         )
         if not (processes.pid_started and processes.monitor_started):
             raise HostFailure("create: the container's first process, or its monitor, ended at once")
+        if launch.stdio_uid is not None:
+            descriptors.give_pipes([f"/proc/{pid}/fd/{number}" for number in range(3)], launch.stdio_uid)
         cgroups = members.in_side_tree(pid, self._facts.cgroup_mounts)
         self._bundles.write_record(container_id, structs.replace(seen, processes=processes, cgroups=cgroups))
         return processes

@@ -20,7 +20,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from isulad_py.host import adopted, blocking, files, pidfd, process
+from isulad_py.host import adopted, blocking, descriptors, files, pidfd, process
 from isulad_py.host.cgroup_moves import CgroupMoves
 from isulad_py.host.failures import translated
 from isulad_py.host.tasks import to_the_end
@@ -48,6 +48,7 @@ class Order(Struct, frozen=True, kw_only=True):
     handler: str
     process: bytes
     """OCI `process` object as JSON."""
+    stdio_uid: int | None = None
 
 
 class Stdio(Struct, frozen=True, kw_only=True):
@@ -169,6 +170,8 @@ class Commands:
         with contextlib.ExitStack() as stack:
             self._pid_files.add(place.pid_file)
             stack.callback(self._pid_files.discard, place.pid_file)
+            if order.stdio_uid is not None:
+                descriptors.give_pipes([fd for fd in stdio.fds if fd >= 0], order.stdio_uid)
             with translated("prepare exec"):
                 process_fd = _memory_file(stack, order.process)
                 log_fd = _memory_file(stack, b"")

@@ -28,7 +28,7 @@ async def exec_sync(commands: Commands, command: ExecCommand) -> ExecResult:
             return output.stderr()
 
         stdio = Stdio(fds=(subprocess.DEVNULL, *output.fds), release=output.release, words=words)
-        order = Order(id=command.id, handler=command.handler, process=command.process)
+        order = Order(id=command.id, handler=command.handler, process=command.process, stdio_uid=command.stdio_uid)
         try:
             async with asyncio.timeout(command.timeout_seconds), commands.started(order, stdio) as running:
                 code = await running.wait()

@@ -128,7 +128,7 @@ class StreamingExecs:
 
     async def open(self, command: StreamingExec) -> ExecStreams:
         """As ports.streams.StreamRuntime.open_exec."""
-        order = Order(id=command.id, handler=command.handler, process=command.process)
+        order = Order(id=command.id, handler=command.handler, process=command.process, stdio_uid=command.stdio_uid)
         async with contextlib.AsyncExitStack() as scope:
             ends = scope.enter_context(Ends())
             if command.wishes.terminal:

@@ -212,8 +212,10 @@ def parse_features(name: str, version: Version, output: bytes) -> HandlerFeature
         name=name,
         version=version.number,
         recursive_read_only_mounts="rro" in (said.mount_options or ()),
-        # Without idmapped mounts a user namespace could not read its volumes (CRI, RuntimeHandlerFeatures).
-        user_namespaces="user" in (linux.namespaces or ()) and _on(extensions.idmap),
+        user_namespaces="user" in (linux.namespaces or ()),
+        idmap_mounts=_on(extensions.idmap),
+        # Since 1.2, as the mounts; it then complains about mappings in the container's own log.
+        reads_id_maps=version.family == "runc" and _on(extensions.idmap),
         seccomp=_on(linux.seccomp),
         apparmor=_on(linux.apparmor),
         checkpoint=annotations.get("org.opencontainers.runc.checkpoint.enabled") == "true"
@@ -226,6 +228,7 @@ def _features_of_old_crun(name: str, version: Version) -> HandlerFeatures:
     return HandlerFeatures(
         name=name,
         version=version.number,
+        user_namespaces=True,
         recursive_read_only_mounts=not re.match(r"0\.|1\.[0-3](?!\d)", version.number),
         seccomp="SECCOMP" in version.parts,
         apparmor="APPARMOR" in version.parts,

@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from isulad_py.host import blocking, files, mounts, namespaces, trees
+from isulad_py.host import blocking, files, mounts, namespaces, trees, user_namespaces
 from isulad_py.host.failures import translated
-from isulad_py.model.errors import AlreadyExists, EngineError, FailedPrecondition, InvalidInput, NotFound, Unsupported
+from isulad_py.model.errors import AlreadyExists, EngineError, FailedPrecondition, InvalidInput, NotFound
 from isulad_py.model.ids import PodId
 from isulad_py.model.pod import PodEnvironment
-from isulad_py.model.security import NamespaceMode
 from isulad_py.ports.sandbox import EnvironmentRequest
 from isulad_py.runtime import pod_files, sysctls
 from isulad_py.runtime.cgroups import CgroupTree
 
-_NAMESPACES: Final = ("net", "ipc", "uts")
+_NAMESPACES: Final = ("user", "net", "ipc", "uts")
 _ID: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,127}")
 HOST_FILE_LIMIT_BYTES: Final = 1024 * 1024
 
@@ -41,8 +40,6 @@ class HostEnvironments:
         return f"{self._pods_dir}/{pod_id}"
 
     async def create(self, request: EnvironmentRequest) -> PodEnvironment:
-        if request.userns is not None and request.userns.mode is not NamespaceMode.NODE:
-            raise Unsupported("security_context.namespace_options.userns_options: user namespaces are not supported")
         if request.shm_bytes <= 0:
             raise InvalidInput(f"shm size: {request.shm_bytes} is not a size")
         pod_files.check_hostname(request.hostname)
@@ -52,11 +49,14 @@ class HostEnvironments:
         made: list[str] = []
         try:
             # To its end, also when cancelled: an undo that overtook it would leave mounts behind.
-            return await blocking.run_to_end(self._create, directory, request, resolv, made)
+            environment = await blocking.run_to_end(self._create, directory, request, resolv, made)
+            if request.users is not None:
+                await user_namespaces.create(_new_namespaces(environment, request), request.users)
         except BaseException as error:
             if made:
                 await _undo(directory, error)
             raise
+        return environment
 
     def _create(self, directory: str, request: EnvironmentRequest, resolv: str, made: list[str]) -> PodEnvironment:
         """`made` tells the caller that the directory is this request's, to be undone."""
@@ -71,24 +71,20 @@ class HostEnvironments:
 
     def _fill(self, directory: str, request: EnvironmentRequest, resolv: str) -> PodEnvironment:
         environment = _paths(directory, request)
+        owner = request.users.owner(0, 0) if request.users else None
         text = pod_files.hosts("", ()) if request.network else self._host_file("hosts")
-        files.write_atomic(environment.hosts_path, text.encode(errors="surrogateescape"))
+        files.write_atomic(environment.hosts_path, _encoded(text), owner=owner)
         text = resolv or self._host_file("resolv.conf")
-        files.write_atomic(environment.resolv_path, text.encode(errors="surrogateescape"))
-        files.write_atomic(environment.hostname_path, f"{environment.hostname}\n".encode(errors="surrogateescape"))
+        files.write_atomic(environment.resolv_path, _encoded(text), owner=owner)
+        files.write_atomic(environment.hostname_path, _encoded(f"{environment.hostname}\n"), owner=owner)
         if environment.shm_path:
             files.ensure_dir(environment.shm_path, 0o1777)
             flags = mounts.MS_NOSUID | mounts.MS_NODEV | mounts.MS_NOEXEC
-            mounts.mount("shm", environment.shm_path, "tmpfs", flags, f"mode=1777,size={request.shm_bytes}")
+            data = f"mode=1777,size={request.shm_bytes}" + (f",uid={owner[0]},gid={owner[1]}" if owner else "")
+            mounts.mount("shm", environment.shm_path, "tmpfs", flags, data)
         files.ensure_dir(f"{directory}/ns", 0o711)
-        wanted = namespaces.NewNamespaces(
-            net_path=environment.netns_path,
-            ipc_path=environment.ipcns_path,
-            uts_path=environment.utsns_path,
-            hostname=request.hostname,
-            sysctls={name: value for name, value in request.sysctls.items() if not sysctls.names_interface(name)},
-        )
-        if wanted.pins():
+        wanted = _new_namespaces(environment, request)
+        if wanted.pins() and request.users is None:
             namespaces.create(wanted)
         return environment
 
@@ -107,7 +103,8 @@ class HostEnvironments:
 
     def _settle(self, request: EnvironmentRequest, ips: tuple[str, ...], late: dict[str, str]) -> None:
         paths = _paths(self._directory(request.pod_id), request)
-        files.write_atomic(paths.hosts_path, pod_files.hosts(paths.hostname, ips).encode(errors="surrogateescape"))
+        owner = request.users.owner(0, 0) if request.users else None
+        files.write_atomic(paths.hosts_path, _encoded(pod_files.hosts(paths.hostname, ips)), owner=owner)
         if late:
             namespaces.call_in_netns(paths.netns_path, lambda: namespaces.write_sysctls(late))
 
@@ -140,12 +137,28 @@ def _paths(directory: str, request: EnvironmentRequest) -> PodEnvironment:
         netns_path=f"{directory}/ns/net" if request.network else "",
         ipcns_path=f"{directory}/ns/ipc" if request.ipc else "",
         utsns_path=f"{directory}/ns/uts" if request.network else "",
+        userns_path=f"{directory}/ns/user" if request.users else "",
         shm_path=f"{directory}/shm" if request.ipc else "",
         hostname_path=f"{directory}/hostname",
         hosts_path=f"{directory}/hosts",
         resolv_path=f"{directory}/resolv.conf",
         hostname=request.hostname or socket.gethostname(),
     )
+
+
+def _new_namespaces(environment: PodEnvironment, request: EnvironmentRequest) -> namespaces.NewNamespaces:
+    return namespaces.NewNamespaces(
+        user_path=environment.userns_path,
+        net_path=environment.netns_path,
+        ipc_path=environment.ipcns_path,
+        uts_path=environment.utsns_path,
+        hostname=request.hostname,
+        sysctls={name: value for name, value in request.sysctls.items() if not sysctls.names_interface(name)},
+    )
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
 
 
 async def _undo(directory: str, cause: BaseException) -> None:
@@ -169,7 +182,7 @@ def _destroy(directory: str) -> None:
 
 
 def _intact(environment: PodEnvironment) -> bool:
-    pins = (environment.netns_path, environment.ipcns_path, environment.utsns_path)
+    pins = (environment.userns_path, environment.netns_path, environment.ipcns_path, environment.utsns_path)
     texts = (environment.hostname_path, environment.hosts_path, environment.resolv_path)
     return (
         all(namespaces.is_pinned(path) for path in pins if path)

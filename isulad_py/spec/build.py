@@ -71,6 +71,7 @@ def _refuse(inputs: ContainerInputs) -> None:
     config = inputs.config
     if config.security.privileged and not inputs.pod.config.security.privileged:
         raise InvalidInput("config.linux.security_context.privileged: the pod is not privileged")
+    namespaces.check_identity(inputs.identity, inputs.pod.config.security.namespaces.own_users)
     devices.check(config.devices)
 
 
@@ -106,7 +107,7 @@ def _container_linux(inputs: ContainerInputs, sets: CapabilitySets) -> Linux:
     config, host = inputs.config, inputs.host
     security = config.security
     privileged = security.privileged
-    uids, gids = namespaces.id_mappings(inputs.pod.config.security.namespaces.userns, inputs.handler)
+    uids, gids = namespaces.id_mappings(inputs.pod.config.security.namespaces.own_users, inputs.handler)
     opened = (*(inputs.host_devices if privileged else ()), *inputs.devices, *inputs.edits.devices)
     return Linux(
         namespaces=(
@@ -141,12 +142,13 @@ def _container_linux(inputs: ContainerInputs, sets: CapabilitySets) -> Linux:
 
 def _container_mounts(inputs: ContainerInputs) -> tuple[Mount, ...]:
     config, security = inputs.config, inputs.config.security
+    users = inputs.pod.config.security.namespaces.own_users
     defaults = [
-        *mounts.base(privileged=security.privileged),
+        *mounts.base(users, privileged=security.privileged),
         *mounts.from_pod(inputs.pod.environment, readonly=security.readonly_rootfs),
         *mounts.anonymous_volumes(inputs.image.volumes, inputs.volume_dirs),
     ]
-    requested = mounts.requested(config.mounts, inputs.image_mounts, inputs.handler)
+    requested = mounts.requested(config.mounts, inputs.image_mounts, inputs.handler, users)
     return mounts.combined(defaults, [*requested, *injection.mounts(inputs.edits.mounts)])
 
 
@@ -171,7 +173,11 @@ def build_pause(inputs: PauseInputs) -> bytes:
         process=_pause_process(inputs, sets),
         root=Root(path=inputs.rootfs_path, readonly=True),
         mounts=mounts.combined(
-            [*mounts.base(privileged=False), *mounts.from_pod(inputs.pod.environment, readonly=True)], ()
+            [
+                *mounts.base(inputs.pod.config.security.namespaces.own_users, privileged=False),
+                *mounts.from_pod(inputs.pod.environment, readonly=True),
+            ],
+            (),
         ),
         linux=_pause_linux(inputs, sets),
         annotations=sandbox_annotations(inputs.pod, inputs.annotations),
@@ -200,7 +206,7 @@ def _pause_process(inputs: PauseInputs, sets: CapabilitySets) -> Process:
 def _pause_linux(inputs: PauseInputs, sets: CapabilitySets) -> Linux:
     pod, host = inputs.pod, inputs.host
     security = pod.config.security
-    uids, gids = namespaces.id_mappings(security.namespaces.userns, inputs.handler)
+    uids, gids = namespaces.id_mappings(security.namespaces.own_users, inputs.handler)
     return Linux(
         namespaces=(
             *namespaces.pid(security.namespaces, pod_path="", target_path=""),

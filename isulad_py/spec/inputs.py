@@ -42,7 +42,10 @@ class Handler(Struct, frozen=True, kw_only=True):
 
     recursive_read_only: bool = False
     idmap_mounts: bool = False
+    """Bind mounts with owners mapped."""
     user_namespaces: bool = False
+    reads_id_maps: bool = False
+    """Of a user namespace that is joined by its path."""
 
 
 class ContainerInputs(Struct, frozen=True, kw_only=True):

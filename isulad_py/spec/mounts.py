@@ -9,6 +9,7 @@ from isulad_py.model.container import Mount as CriMount
 from isulad_py.model.container import Propagation
 from isulad_py.model.errors import InvalidInput, Unsupported
 from isulad_py.model.pod import PodEnvironment
+from isulad_py.model.security import UserNamespace
 from isulad_py.spec import checks, namespaces
 from isulad_py.spec.inputs import Handler
 from isulad_py.spec.schema import Mount
@@ -30,10 +31,16 @@ EXTRA_OPTIONS: Final = frozenset(
 HOST_SHM: Final = "/dev/shm"  # noqa: S108  # the host's own, for pods in its IPC namespace
 
 
-def base(*, privileged: bool) -> list[Mount]:
+TTY_GROUP: Final = 5
+"""Of Debian and most others; terminals belong to it."""
+
+
+def base(users: UserNamespace | None = None, *, privileged: bool) -> list[Mount]:
     """What every Linux program expects (OCI config-linux.md, Default Filesystems), and /sys and cgroups, which only a
-    privileged container may write."""
+    privileged container may write. `users` is the pod's own user namespace."""
     system = "rw" if privileged else "ro"
+    # The kernel takes no owner that is not mapped.
+    tty = [f"gid={TTY_GROUP}"] if users is None or users.host_gid(TTY_GROUP) is not None else []
     return [
         Mount(destination="/proc", type="proc", source="proc", options=("nosuid", "noexec", "nodev")),
         Mount(
@@ -46,7 +53,7 @@ def base(*, privileged: bool) -> list[Mount]:
             destination="/dev/pts",
             type="devpts",
             source="devpts",
-            options=("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"),
+            options=("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", *tty),
         ),
         Mount(destination="/dev/mqueue", type="mqueue", source="mqueue", options=("nosuid", "noexec", "nodev")),
         Mount(destination="/sys", type="sysfs", source="sysfs", options=("nosuid", "noexec", "nodev", system)),
@@ -85,9 +92,27 @@ def anonymous_volumes(paths: Iterable[str], dirs: Mapping[str, str]) -> list[Mou
     ]
 
 
-def requested(mounts: Sequence[CriMount], images: Mapping[str, str], handler: Handler) -> list[Mount]:
-    """The request's own (CRI Mount), in its order."""
-    return [_requested(mount, f"config.mounts[{index}]", images, handler) for index, mount in enumerate(mounts)]
+def requested(
+    mounts: Sequence[CriMount], images: Mapping[str, str], handler: Handler, users: UserNamespace | None = None
+) -> list[Mount]:
+    """The request's own (CRI Mount), in its order. `users` is the pod's own user namespace."""
+    found = []
+    for index, mount in enumerate(mounts):
+        field = f"config.mounts[{index}]"
+        _check_mappings(mount, field, handler, users)
+        found.append(_requested(mount, field, images, handler))
+    return found
+
+
+def _check_mappings(mount: CriMount, field: str, handler: Handler, users: UserNamespace | None) -> None:
+    if not mount.uid_mappings and not mount.gid_mappings:
+        return
+    if mount.image is not None:
+        # It is mounted with its pod's ids already, whatever the runtime can do.
+        if users is None or (mount.uid_mappings, mount.gid_mappings) != (users.uids, users.gids):
+            raise Unsupported(f"{field}.uidMappings: not those of the pod, which an image always has")
+    elif not handler.idmap_mounts:
+        raise Unsupported(f"{field}.uidMappings: the runtime has no id-mapped mounts")
 
 
 def _requested(mount: CriMount, field: str, images: Mapping[str, str], handler: Handler) -> Mount:
@@ -97,16 +122,14 @@ def _requested(mount: CriMount, field: str, images: Mapping[str, str], handler: 
     for option in mount.mount_options:
         if option not in EXTRA_OPTIONS:
             raise InvalidInput(f"{field}.mount_options: {option!r} is not a flag of a mount point")
-    if (mount.uid_mappings or mount.gid_mappings) and not handler.idmap_mounts:
-        raise Unsupported(f"{field}.uidMappings: the runtime has no id-mapped mounts")
     mode = _read_write_mode(mount, field, handler)
     return Mount(
         destination=destination,
         type="bind",
         source=_source(mount, field, images),
         options=("rbind", PROPAGATION[mount.propagation], mode, *mount.mount_options),
-        uid_mappings=namespaces.mappings(mount.uid_mappings),
-        gid_mappings=namespaces.mappings(mount.gid_mappings),
+        uid_mappings=() if mount.image is not None else namespaces.mappings(mount.uid_mappings),
+        gid_mappings=() if mount.image is not None else namespaces.mappings(mount.gid_mappings),
     )
 
 

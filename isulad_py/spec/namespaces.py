@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from isulad_py.model.container import Identity
 from isulad_py.model.errors import InvalidInput, Unsupported
 from isulad_py.model.facts import HostFacts
 from isulad_py.model.pod import PodEnvironment
@@ -47,13 +48,31 @@ def pid(options: NamespaceOptions, *, pod_path: str, target_path: str) -> list[N
     return [Namespace(type="pid")]
 
 
-def id_mappings(userns: UserNamespace | None, handler: Handler) -> tuple[tuple[LinuxIdMapping, ...], ...]:
-    """(uids, gids) of the pod's user namespace; empty where it has the host's."""
-    if userns is None or userns.mode is NamespaceMode.NODE:
+def id_mappings(users: UserNamespace | None, handler: Handler) -> tuple[tuple[LinuxIdMapping, ...], ...]:
+    """(uids, gids) of the pod's own user namespace, which is joined by its path; empty where it has the host's, or
+    where the runtime finds out by itself who is root in there."""
+    if users is None:
         return (), ()
     if not handler.user_namespaces:
         raise Unsupported(f"{FIELD}.userns_options: the runtime has no user namespaces")
-    return mappings(userns.uids), mappings(userns.gids)
+    if handler.reads_id_maps:
+        return (), ()
+    return mappings(users.uids), mappings(users.gids)
+
+
+def check_identity(identity: Identity, users: UserNamespace | None) -> None:
+    """Raises InvalidInput for a user or a group that the pod's own user namespace does not have."""
+    if users is None:
+        return
+    field = "config.linux.security_context"
+    if users.host_uid(identity.uid) is None:
+        raise InvalidInput(f"{field}.run_as_user: {identity.uid} is not mapped in the pod's user namespace")
+    for name, gid in (
+        ("run_as_group", identity.gid),
+        *(("supplemental_groups", gid) for gid in identity.supplemental_groups),
+    ):
+        if users.host_gid(gid) is None:
+            raise InvalidInput(f"{field}.{name}: {gid} is not mapped in the pod's user namespace")
 
 
 def mappings(values: Sequence[IdMapping]) -> tuple[LinuxIdMapping, ...]:

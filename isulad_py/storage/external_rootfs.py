@@ -43,9 +43,11 @@ class ExternalRootFilesystems:
 
     async def prepare(self, request: RootfsRequest) -> str:
         """Mounts the root and returns the mountpoint. InvalidInput or NotFound for a path that cannot be one,
-        FailedPrecondition for one that is in use, Unsupported for a quota."""
+        FailedPrecondition for one that is in use, Unsupported for a quota or a user namespace."""
         if request.quota_bytes:
             raise Unsupported(f"{FIELD}: what is written there cannot be bounded")
+        if request.users is not None:
+            raise Unsupported(f"{FIELD}: not in a pod with a user namespace, what is there has other owners")
         root = await blocking.run(look_at, request.external, kept=self._kept)
         self._claim(request.container_id, root)
         try:

@@ -16,6 +16,7 @@ from isulad_py.host import blocking
 from isulad_py.host.tasks import to_the_end
 from isulad_py.model.errors import NotFound, ResourceExhausted
 from isulad_py.model.ids import ChainId
+from isulad_py.model.pod import PodUsers
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.layers import LayerFacts, LayerPlace
@@ -182,16 +183,16 @@ class LayerStore:
             inodes_used=sum(facts.inodes + OWN_INODES for facts in here),
         )
 
-    async def view(self, key: str, chain_ids: tuple[ChainId, ...]) -> str:
+    async def view(self, key: str, chain_ids: tuple[ChainId, ...], users: PodUsers | None = None) -> str:
         self.require(chain_ids, f"view {key}")
         self.lend(f"making view {key}", chain_ids)
         try:
-            return await to_the_end(self._view(key, chain_ids), name="mount a view")
+            return await to_the_end(self._view(key, chain_ids, users.path if users else ""), name="mount a view")
         finally:
             self.take_back(f"making view {key}")
 
-    async def _view(self, key: str, chain_ids: tuple[ChainId, ...]) -> str:
-        path = await blocking.run(self._views.mount, key, chain_ids)
+    async def _view(self, key: str, chain_ids: tuple[ChainId, ...], userns_path: str) -> str:
+        path = await blocking.run(self._views.mount, key, chain_ids, userns_path)
         self.lend(f"view {key}", chain_ids)
         return path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -60,8 +61,11 @@ class OverlayPaths(Struct, frozen=True):
     def make(self) -> None:
         """Layers hold setuid programs of any age: nobody but root may reach them here."""
         files.ensure_dir(self.root, 0o711)
-        for path in (self.layers, self.links, self.ingest, self.containers, self.views, self.trash, self.aside):
+        for path in (self.layers, self.links, self.ingest, self.views, self.trash, self.aside):
             files.ensure_dir(path, 0o700)
+        # Root of a user namespace has to come through to its own; each folder in it is closed to others.
+        files.ensure_dir(self.containers, 0o711)
+        Path(self.containers).chmod(0o711)
         files.ensure_dir(self.empty, 0o755)
 
     def layer(self, chain_id: ChainId) -> str:

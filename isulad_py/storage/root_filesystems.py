@@ -25,6 +25,9 @@ class NodeRootFilesystems:
         await self._external.remove(container_id)
         await self._overlay.remove(container_id)
 
+    async def users_obstacle(self) -> str:
+        return await self._overlay.users_obstacle()
+
     async def present(self) -> frozenset[ContainerId]:
         return self._external.present() | await self._overlay.present()
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
+import secrets
 import stat
 from pathlib import Path
+from typing import Final
 
-from isulad_py.host import block_devices, blocking, mounts
+from isulad_py.host import block_devices, blocking, mounts, user_namespaces
 from isulad_py.host.failures import translated
 from isulad_py.host.project_quota import ProjectQuotas
 from isulad_py.host.tasks import to_the_end
-from isulad_py.model.errors import AlreadyExists, EngineError, NotFound
+from isulad_py.model.errors import AlreadyExists, EngineError, HostFailure, NotFound
 from isulad_py.model.ids import ChainId, ContainerId
 from isulad_py.model.metrics import FilesystemCapacity
+from isulad_py.model.pod import PodUsers
+from isulad_py.model.security import IdMapping, NamespaceMode, UserNamespace
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.storage import RootfsRequest
@@ -24,6 +29,12 @@ from isulad_py.storage.overlay import OverlayMount, mount_overlay
 from isulad_py.storage.projects import Projects
 from isulad_py.storage.writable_usage import WritableUsage
 
+_PROBE_IDS: Final = UserNamespace(
+    mode=NamespaceMode.POD,
+    uids=(IdMapping(container_id=0, host_id=65536, length=65536),),
+    gids=(IdMapping(container_id=0, host_id=65536, length=65536),),
+)
+
 
 class OverlayRootFilesystems:
     """Implements ports.storage.RootFilesystems. Everything is derived from the container's id."""
@@ -33,6 +44,8 @@ class OverlayRootFilesystems:
         self._paths = layers.paths
         self._projects = projects
         self._usage = usage
+        self._probing = asyncio.Lock()
+        self._obstacle: str | None = None
 
     @classmethod
     async def open(
@@ -73,6 +86,30 @@ class OverlayRootFilesystems:
 
     async def present(self) -> frozenset[ContainerId]:
         return frozenset(map(ContainerId, await blocking.run(_names, self._paths.containers)))
+
+    async def users_obstacle(self) -> str:
+        """Tried out, once: kernel and file system each have their own say."""
+        async with self._probing:
+            if self._obstacle is None:
+                try:
+                    self._obstacle = await self._find_obstacle()
+                except EngineError as error:
+                    return str(error)  # the disk is full, or the like: another time it may do
+        return self._obstacle or await blocking.run(_closed_above, self._paths.containers)
+
+    async def _find_obstacle(self) -> str:
+        probe = ContainerId(f"probe-{secrets.token_hex(8)}")
+        try:
+            async with user_namespaces.held(_PROBE_IDS) as pid:
+                users = PodUsers(ids=_PROBE_IDS, path=f"/proc/{pid}/ns/user")
+                await to_the_end(self._probe(RootfsRequest(container_id=probe, layers=(), users=users)), name="probe")
+        except HostFailure as error:
+            return str(error)
+        return ""
+
+    async def _probe(self, request: RootfsRequest) -> None:
+        await blocking.run(self._prepare, request)
+        await blocking.run(self._remove, request.container_id)
 
     async def mounted(self, container_id: ContainerId) -> bool:
         return await blocking.run(mounts.is_mountpoint, self.path_for(container_id))
@@ -122,7 +159,15 @@ class OverlayRootFilesystems:
             for name in ("work", "merged", "diff"):
                 Path(folder, name).mkdir(0o700)
             write_note(folder, request.layers)
-            os.chown(f"{folder}/diff", below.st_uid, below.st_gid)
+            uid, gid = below.st_uid, below.st_gid
+            if request.users is not None:
+                uid, gid = request.users.ids.owner(uid, gid)
+                root_uid, root_gid = request.users.ids.owner(0, 0)
+                os.chown(f"{folder}/work", root_uid, root_gid)
+                # The runtime looks for the root file system as root of the user namespace.
+                os.chown(folder, -1, root_gid)
+                Path(folder).chmod(0o710)
+            os.chown(f"{folder}/diff", uid, gid)
             Path(folder, "diff").chmod(stat.S_IMODE(below.st_mode))
         self._projects.give(request.container_id, folder, self._projects.limit_for(request.quota_bytes))
 
@@ -134,6 +179,8 @@ class OverlayRootFilesystems:
             upper=f"{name}/diff",
             work=f"{name}/work",
             mount_label=request.mount_label,
+            userns_path=request.users.path if request.users else "",
+            folder=self._paths.container(request.container_id),
         )
         mount_overlay(self._paths, mount)
 
@@ -173,6 +220,16 @@ def _capacity(path: str) -> FilesystemCapacity:
     return FilesystemCapacity(
         device=device, total_bytes=total_bytes, total_inodes=total_inodes, free_inodes=free_inodes
     )
+
+
+def _closed_above(folder: str) -> str:
+    """Which directory keeps root of a user namespace, as which the runtime comes, from `folder`; empty where none."""
+    for path in Path(folder).parents:
+        with translated("look at"):
+            mode = path.stat().st_mode
+        if not mode & stat.S_IXOTH:
+            return f"{path} cannot be searched by everybody (mode {stat.S_IMODE(mode):o})"
+    return ""
 
 
 def _names(folder: str) -> list[str]:

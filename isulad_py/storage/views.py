@@ -10,7 +10,7 @@ from isulad_py.host.failures import translated
 from isulad_py.model.errors import AlreadyExists, EngineError
 from isulad_py.model.ids import ChainId
 from isulad_py.storage.loans import read_note, write_note
-from isulad_py.storage.overlay import OverlayMount, mount_overlay
+from isulad_py.storage.overlay import OverlayMount, mapped_path, mount_overlay
 from isulad_py.storage.paths import OverlayPaths
 from isulad_py.storage.trash import Trash
 
@@ -22,7 +22,7 @@ class Views:
         self._paths = paths
         self._trash = trash
 
-    def mount(self, key: str, layers: tuple[ChainId, ...]) -> str:
+    def mount(self, key: str, layers: tuple[ChainId, ...], userns_path: str = "") -> str:
         """The mountpoint. Idempotent for the same layers; AlreadyExists where the key shows others."""
         folder = self._paths.view(key)
         root = f"{folder}/root"
@@ -34,7 +34,7 @@ class Views:
         try:
             files.ensure_dir(folder, 0o700)
             files.ensure_dir(root, 0o755)
-            mount_overlay(self._paths, OverlayMount(target=root, layers=layers))
+            mount_overlay(self._paths, OverlayMount(target=root, layers=layers, userns_path=userns_path, folder=folder))
             write_note(folder, layers)
         except BaseException:
             with contextlib.suppress(EngineError):  # the first error tells; `release` tries again
@@ -46,6 +46,7 @@ class Views:
         """Idempotent."""
         folder = self._paths.view(key)
         mounts.unmount(f"{folder}/root")
+        mounts.unmount(mapped_path(folder))
         self._trash.take(folder)
 
     def keys(self) -> frozenset[str]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from isulad_py.host import mounts
+from isulad_py.host import mounts, user_namespaces
 from isulad_py.model.errors import AlreadyExists, NotFound
 from isulad_py.model.ids import ContainerId, Digest
+from isulad_py.model.pod import PodUsers
+from isulad_py.model.security import IdMapping, NamespaceMode, UserNamespace
 from isulad_py.ports.layers import LayerFacts
 from isulad_py.ports.storage import Layers, RootFilesystems, RootfsRequest
 from isulad_py.storage.external_rootfs import ExternalRootFilesystems
@@ -53,6 +57,18 @@ async def both(
 @pytest.fixture
 def rootfs(both: tuple[RootFilesystems, Layers]) -> RootFilesystems:
     return both[0]
+
+
+@asynccontextmanager
+async def pinned(first: int = 100_000) -> AsyncIterator[PodUsers]:
+    """A real user namespace for as long as it is needed; where there are no rights to make one, a name of one."""
+    ids = (IdMapping(host_id=first, container_id=0, length=65536),)
+    users = UserNamespace(mode=NamespaceMode.POD, uids=ids, gids=ids)
+    if os.geteuid():
+        yield PodUsers(ids=users, path="/fake/user")
+        return
+    async with user_namespaces.held(users) as pid:
+        yield PodUsers(ids=users, path=f"/proc/{pid}/ns/user")
 
 
 def request_of(container_id: ContainerId) -> RootfsRequest:
@@ -114,6 +130,18 @@ async def test_remount_is_idempotent_and_needs_a_writable_layer(rootfs: RootFile
     with pytest.raises(NotFound, match=TWO):
         await rootfs.remount(request_of(TWO))
     assert await rootfs.present() == {ONE}
+
+
+async def test_a_root_may_belong_to_a_user_namespace(rootfs: RootFilesystems) -> None:
+    async with pinned() as users:
+        path = await rootfs.prepare(RootfsRequest(container_id=ONE, layers=(BASE,), users=users))
+        await rootfs.prepare(request_of(TWO))
+        assert path == rootfs.path_for(ONE)
+        assert await rootfs.mounted(ONE)
+        assert await rootfs.present() == {ONE, TWO}
+        await rootfs.remove(ONE)
+        assert not await rootfs.mounted(ONE)
+        assert await rootfs.mounted(TWO)
 
 
 async def test_the_file_system_behind_it_has_room(rootfs: RootFilesystems) -> None:

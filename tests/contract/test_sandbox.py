@@ -9,14 +9,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from isulad_py.host import mounts, namespaces
+from isulad_py.host import mounts, namespaces, process
 from isulad_py.host.clock import SystemClock
 from isulad_py.host.facts import read_facts
-from isulad_py.model.errors import AlreadyExists, InvalidInput, Unsupported
+from isulad_py.model.errors import AlreadyExists, InvalidInput
 from isulad_py.model.ids import PodId, new_id
 from isulad_py.model.network import Dns
-from isulad_py.model.security import NamespaceMode, UserNamespace
+from isulad_py.model.security import IdMapping, NamespaceMode, UserNamespace
 from isulad_py.ports.sandbox import EnvironmentRequest, PodEnvironments
 from isulad_py.runtime.cgroups import CgroupTree
 from isulad_py.runtime.sandbox import HostEnvironments
@@ -107,10 +108,25 @@ async def test_wrong_input_is_refused_by_field_and_leaves_nothing(
     assert await environments.present() == frozenset()
 
 
-async def test_user_namespaces_are_refused_by_field_until_they_are_made(environments: PodEnvironments) -> None:
-    with pytest.raises(Unsupported, match="userns_options"):
-        await environments.create(wanted(userns=UserNamespace(mode=NamespaceMode.POD)))
-    await environments.create(wanted(userns=UserNamespace(mode=NamespaceMode.NODE)))
+def users(first: int = 100_000) -> UserNamespace:
+    ids = (
+        IdMapping(host_id=first, container_id=0, length=1000),
+        IdMapping(host_id=first + 5000, container_id=1000, length=10),
+    )
+    return UserNamespace(mode=NamespaceMode.POD, uids=ids, gids=(replace(ids[0], host_id=first + 20_000),))
+
+
+async def test_a_pod_may_have_users_of_its_own_until_it_is_destroyed(environments: PodEnvironments) -> None:
+    request = wanted(users=users())
+    environment = await environments.create(request)
+    assert environment.userns_path
+    assert await environments.intact(environment)
+    await environments.settle(request, ["192.0.2.44"])
+    await environments.destroy(request.pod_id)
+    assert not await environments.intact(environment)
+    assert await environments.present() == frozenset()
+    others = await environments.create(wanted())
+    assert others.userns_path == ""
 
 
 async def test_pods_do_not_touch_each_other(environments: PodEnvironments) -> None:
@@ -120,9 +136,10 @@ async def test_pods_do_not_touch_each_other(environments: PodEnvironments) -> No
     assert [await environments.intact(environment) for environment in made] == [False, True] * 5
 
 
-async def test_a_cancelled_creation_leaves_nothing(environments: PodEnvironments) -> None:
+@pytest.mark.parametrize("owned", [None, users()])
+async def test_a_cancelled_creation_leaves_nothing(environments: PodEnvironments, owned: UserNamespace | None) -> None:
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(environments.create(wanted()), name="create")
+        task = group.create_task(environments.create(wanted(users=owned)), name="create")
         await asyncio.sleep(0)
         task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -143,12 +160,12 @@ async def test_cgroups_come_and_go(environments: PodEnvironments) -> None:
 
 @pytest.mark.root
 @pytest.mark.parametrize(
-    "lost", ["ns/net", "ns/ipc", "ns/uts", "shm", "resolv.conf", "hosts", "hostname", "all but ns"]
+    "lost", ["ns/user", "ns/net", "ns/ipc", "ns/uts", "shm", "resolv.conf", "hosts", "hostname", "all but ns"]
 )
 async def test_an_environment_that_is_half_made_is_not_intact_and_goes_all_the_same(tmp_path: Path, lost: str) -> None:
     """As a daemon leaves it that is killed at any line of `create`."""
     environments = real(tmp_path)
-    request = wanted()
+    request = wanted(users=users())
     environment = await environments.create(request)
     directory = tmp_path / "state/pods" / request.pod_id
     if lost == "all but ns":
@@ -225,10 +242,39 @@ async def test_a_pod_on_the_hosts_network_has_the_hosts_files(tmp_path: Path) ->
 
 
 @pytest.mark.root
+async def test_what_belongs_to_the_pod_belongs_to_its_root(tmp_path: Path) -> None:
+    environments = real(tmp_path)
+    sysctls = {"kernel.shmmax": "65536", "net.ipv4.ip_forward": "1", "kernel.domainname": "example"}
+    request = wanted(users=users(), sysctls=sysctls)
+    made = await environments.create(request)
+    await environments.settle(request, ["192.0.2.44"])
+    try:
+        for path in (made.hosts_path, made.resolv_path, made.hostname_path, made.shm_path):
+            status = Path(path).stat()
+            assert (status.st_uid, status.st_gid) == (100_000, 120_000), path
+        script = (
+            "cat /proc/self/uid_map /proc/self/gid_map; hostname; cd /proc/sys; cat kernel/shmmax kernel/domainname"
+        )
+        pins = [f"--user={made.userns_path}", f"--net={made.netns_path}"]
+        pins += [f"--ipc={made.ipcns_path}", f"--uts={made.utsns_path}"]
+        # Root in there has the rights of root in all of them: they are owned by the user namespace.
+        script += "; echo 0 > net/ipv4/ip_forward; hostname other; hostname"
+        done = await process.run(process.Command(argv=("nsenter", *pins, "sh", "-ec", script)))
+        assert done.check("enter").stdout.decode().split() == (
+            ["0", "100000", "1000", "1000", "105000", "10", "0", "120000", "1000", "pod-a", "65536", "example", "other"]
+        )
+    finally:
+        await environments.destroy(request.pod_id)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("owned", [None, users()])
 @pytest.mark.parametrize("sysctls", [{"net.ipv4.no_such_thing": "1"}, {"kernel.shmmni": "many"}])
-async def test_a_sysctl_that_the_kernel_does_not_take_leaves_nothing(tmp_path: Path, sysctls: dict[str, str]) -> None:
+async def test_a_sysctl_that_the_kernel_does_not_take_leaves_nothing(
+    tmp_path: Path, sysctls: dict[str, str], owned: UserNamespace | None
+) -> None:
     environments = real(tmp_path)
     with pytest.raises(InvalidInput, match=r"no_such_thing|shmmni"):
-        await environments.create(wanted(sysctls=sysctls))
+        await environments.create(wanted(sysctls=sysctls, users=owned))
     assert await environments.present() == frozenset()
     assert mounts.mountpoints_under(str(tmp_path)) == []

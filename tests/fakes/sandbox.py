@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isulad_py.model.errors import AlreadyExists, Unsupported
+from isulad_py.model.errors import AlreadyExists
 from isulad_py.model.ids import PodId
 from isulad_py.model.pod import PodEnvironment
-from isulad_py.model.security import NamespaceMode
 from isulad_py.ports.sandbox import EnvironmentRequest
 from isulad_py.runtime import pod_files, sysctls
 from tests.fakes.faults import Faults
@@ -28,8 +27,6 @@ class FakeEnvironments:
         self.pinned.clear()
 
     async def create(self, request: EnvironmentRequest) -> PodEnvironment:
-        if request.userns is not None and request.userns.mode is not NamespaceMode.NODE:
-            raise Unsupported("security_context.namespace_options.userns_options: not here")
         pod_files.check_hostname(request.hostname)
         sysctls.check(request.sysctls, network=request.network, ipc=request.ipc)
         pod_files.resolv_conf(request.dns)
@@ -47,6 +44,7 @@ class FakeEnvironments:
             netns_path=f"{base}/ns/net" if request.network else "",
             ipcns_path=f"{base}/ns/ipc" if request.ipc else "",
             utsns_path=f"{base}/ns/uts" if request.network else "",
+            userns_path=f"{base}/ns/user" if request.users else "",
             shm_path=f"{base}/shm" if request.ipc else "",
             hostname_path=f"{base}/hostname",
             hosts_path=f"{base}/hosts",

@@ -8,6 +8,7 @@ from pathlib import Path
 from isulad_py.model.errors import AlreadyExists, NotFound
 from isulad_py.model.ids import ChainId, ContainerId
 from isulad_py.model.metrics import FilesystemCapacity
+from isulad_py.model.pod import PodUsers
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.storage import RootfsRequest
 from tests.fakes.faults import Faults
@@ -21,6 +22,7 @@ class MemoryLayers:
         self.faults = Faults()
         self.sizes: dict[ChainId, int] = {}
         self.mounted_views: dict[str, tuple[ChainId, ...]] = {}
+        self.view_users: dict[str, PodUsers | None] = {}
         self.lent: dict[str, tuple[ChainId, ...]] = {}
         """To root file systems, which keep them from being removed."""
         self.recent: set[ChainId] = set()
@@ -50,17 +52,19 @@ class MemoryLayers:
             timestamp=1, mountpoint="/", used_bytes=sum(self.sizes.values()), inodes_used=len(self.sizes)
         )
 
-    async def view(self, key: str, chain_ids: tuple[ChainId, ...]) -> str:
+    async def view(self, key: str, chain_ids: tuple[ChainId, ...], users: PodUsers | None = None) -> str:
         await self.faults.at("view")
         if self.mounted_views.get(key, chain_ids) != chain_ids:
             raise AlreadyExists(f"view {key} shows other layers")
         _check_present(self, chain_ids, f"view {key}")
         self.mounted_views[key] = chain_ids
+        self.view_users[key] = users
         return f"/fake/views/{key}"
 
     async def release(self, key: str) -> None:
         await self.faults.at("release")
         self.mounted_views.pop(key, None)
+        self.view_users.pop(key, None)
 
     async def views(self) -> frozenset[str]:
         return frozenset(self.mounted_views)
@@ -81,6 +85,8 @@ class MemoryRootFilesystems:
         self.requests: dict[ContainerId, RootfsRequest] = {}
         self.mounts: set[ContainerId] = set()
         self.used_bytes: dict[ContainerId, int] = {}
+        self.obstacle = ""
+        """To user namespaces."""
         self._layers = layers
         self._directory = directory
         self._fill = fill
@@ -104,6 +110,9 @@ class MemoryRootFilesystems:
         self._layers.lent.pop(container_id, None)
         self.used_bytes.pop(container_id, None)
         self.mounts.discard(container_id)
+
+    async def users_obstacle(self) -> str:
+        return self.obstacle
 
     async def present(self) -> frozenset[ContainerId]:
         return frozenset(self.requests)

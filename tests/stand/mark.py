@@ -28,7 +28,7 @@ def make_mark(kind: str) -> Mark:
     """A new mark with its (empty) folder; short, because a socket's path may have 107 characters."""
     word = f"{kind}{secrets.token_hex(4)}"
     root = Path(tempfile.gettempdir()) / f"isulad-{word}"
-    root.mkdir(mode=0o700)
+    root.mkdir(mode=0o711)  # root of a user namespace has to get through
     return Mark(word, root)
 
 

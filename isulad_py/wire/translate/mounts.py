@@ -17,8 +17,8 @@ def mount(message: cri.Mount, field: str) -> Mount:
         readonly=message.readonly,
         selinux_relabel=message.selinux_relabel,
         propagation=checks.member(Propagation, message.propagation, f"{field}.propagation"),
-        uid_mappings=security.id_mappings(message.uid_mappings),
-        gid_mappings=security.id_mappings(message.gid_mappings),
+        uid_mappings=security.id_mappings(message.uid_mappings, f"{field}.uidMappings"),
+        gid_mappings=security.id_mappings(message.gid_mappings, f"{field}.gidMappings"),
         recursive_read_only=message.recursive_read_only,
         image=image,
         image_sub_path=checks.inside(message.image_sub_path, f"{field}.image_sub_path"),
@@ -28,6 +28,9 @@ def mount(message: cri.Mount, field: str) -> Mount:
         raise InvalidInput(f"{field}.image_sub_path is given without image")
     if image is not None and not found.readonly:
         raise InvalidInput(f"{field}.readonly: is false, but an image volume cannot be written")
+    for kind, mappings in (("uidMappings", found.uid_mappings), ("gidMappings", found.gid_mappings)):
+        if not mappings and (found.uid_mappings or found.gid_mappings):
+            raise InvalidInput(f"{field}.{kind} is empty, though the other one is given")
     if found.recursive_read_only and not (found.readonly and found.propagation is Propagation.PRIVATE):
         raise InvalidInput(f"{field}.recursive_read_only needs readonly and private propagation")
     return found

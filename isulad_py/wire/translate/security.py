@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from isulad_py.api.runtime import v1 as cri
 from isulad_py.model.errors import InvalidInput
@@ -20,6 +21,11 @@ from isulad_py.model.security import (
     UserNamespace,
 )
 from isulad_py.wire.translate import checks, presence
+
+MOST_ID_MAPPINGS: Final = 340
+"""Of the kernel."""
+NO_ID: Final = 2**32 - 1
+"""Stands for no user and no group."""
 
 
 def pod_security(message: cri.LinuxSandboxSecurityContext, field: str) -> PodSecurity:
@@ -88,6 +94,10 @@ def namespaces(message: cri.NamespaceOption, field: str) -> NamespaceOptions:
     for kind, mode in (("network", options.network), ("ipc", options.ipc)):
         if mode is NamespaceMode.TARGET:
             raise InvalidInput(f"{field}.{kind}: TARGET is for pid only")
+    if options.own_users is not None:
+        for kind, mode in (("network", options.network), ("pid", options.pid), ("ipc", options.ipc)):
+            if mode is NamespaceMode.NODE:
+                raise InvalidInput(f"{field}.{kind}: NODE in a user namespace, which has no rights in the host's")
     return options
 
 
@@ -97,11 +107,40 @@ def _user_namespace(message: cri.UserNamespace, field: str) -> UserNamespace | N
     mode = checks.member(NamespaceMode, message.mode, f"{field}.mode")
     if mode not in {NamespaceMode.POD, NamespaceMode.NODE}:
         raise InvalidInput(f"{field}.mode: {mode.name} is neither POD nor NODE")
-    return UserNamespace(mode=mode, uids=id_mappings(message.uids), gids=id_mappings(message.gids))
+    users = UserNamespace(
+        mode=mode, uids=id_mappings(message.uids, f"{field}.uids"), gids=id_mappings(message.gids, f"{field}.gids")
+    )
+    for kind, mappings in (("uids", users.uids), ("gids", users.gids)):
+        if mode is NamespaceMode.NODE and mappings:
+            raise InvalidInput(f"{field}.{kind}: given, though mode is NODE")
+        if mode is NamespaceMode.POD and not mappings:
+            raise InvalidInput(f"{field}.{kind}: empty, though mode is POD")
+    if mode is NamespaceMode.POD and (users.host_uid(0) is None or users.host_gid(0) is None):
+        raise InvalidInput(f"{field}: id 0 of the containers is not mapped")
+    return users
 
 
-def id_mappings(messages: Sequence[cri.IdMapping]) -> tuple[IdMapping, ...]:
-    return tuple(IdMapping(host_id=m.host_id, container_id=m.container_id, length=m.length) for m in messages)
+def id_mappings(messages: Sequence[cri.IdMapping], field: str) -> tuple[IdMapping, ...]:
+    """What the kernel takes: user_namespaces(7), uid_map."""
+    if len(messages) > MOST_ID_MAPPINGS:
+        raise InvalidInput(f"{field}: more than {MOST_ID_MAPPINGS} mappings")
+    found: list[IdMapping] = []
+    for index, m in enumerate(messages):
+        new = IdMapping(host_id=m.host_id, container_id=m.container_id, length=m.length)
+        if not new.length:
+            raise InvalidInput(f"{field}[{index}].length: 0")
+        for name, first in (("host_id", new.host_id), ("container_id", new.container_id)):
+            if first + new.length > NO_ID:
+                raise InvalidInput(f"{field}[{index}].{name}: {first} and the length go beyond {NO_ID - 1}")
+        if any(_overlap(new, old) for old in found):
+            raise InvalidInput(f"{field}[{index}]: overlaps one before")
+        found.append(new)
+    return tuple(found)
+
+
+def _overlap(one: IdMapping, two: IdMapping) -> bool:
+    starts = ((one.host_id, two.host_id), (one.container_id, two.container_id))
+    return any(first < second + two.length and second < first + one.length for first, second in starts)
 
 
 def _number(message: cri.Int64Value, field: str) -> int | None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import stat
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
-from isulad_py.host import mounts
-from isulad_py.model.errors import NotFound, ResourceExhausted, Unsupported
+from isulad_py.host import mounts, user_namespaces
+from isulad_py.model.errors import HostFailure, NotFound, ResourceExhausted, Unsupported
 from isulad_py.model.ids import ChainId, ContainerId, Digest
+from isulad_py.model.pod import PodUsers
+from isulad_py.model.security import IdMapping, NamespaceMode, UserNamespace
 from isulad_py.ports.layers import LayerFacts
 from isulad_py.ports.storage import RootfsRequest
 from isulad_py.storage import layer_disk
@@ -436,3 +440,142 @@ async def test_a_quota_is_refused_where_there_is_none(graph: str, tasks: TestTas
     with pytest.raises(Unsupported, match=r"overlay2\.size"):
         await rootfs.prepare(RootfsRequest(container_id=ONE, layers=(), quota_bytes=1 << 20))
     assert await rootfs.present() == frozenset()
+
+
+def owner(path: Path) -> tuple[int, int]:
+    status = path.lstat()
+    return status.st_uid, status.st_gid
+
+
+def users_of(pid: int, first: int) -> PodUsers:
+    return PodUsers(ids=user_ids(first), path=f"/proc/{pid}/ns/user")
+
+
+def user_ids(first: int) -> UserNamespace:
+    ids = (IdMapping(host_id=first, container_id=0, length=65536),)
+    return UserNamespace(mode=NamespaceMode.POD, uids=ids, gids=ids)
+
+
+def furnish(root: Path) -> None:
+    (root / "program").write_text("from the image")
+    (root / "program").chmod(0o4755)
+    (root / "home").mkdir()
+    os.chown(root / "home", 1000, 1001)
+    (root / "link").symlink_to("program")
+    os.chown(root / "link", 1000, 1001, follow_symlinks=False)
+
+
+async def test_two_user_namespaces_share_the_layers_of_one_image(graph: str, tasks: TestTasks) -> None:
+    store = await open_store(graph, tasks)
+    image = (await seal(store, 0, furnish), await seal(store, 1, writer("b", "top")))
+    await store.publish(image)
+    rootfs = await OverlayRootFilesystems.open(layers=store, tasks=tasks, clock=FakeClock())
+    layer = Path(store.paths.diff(image[0]))
+    for number, first in ((1, 100_000), (2, 300_000)):
+        container_id = ContainerId(str(number) * 64)
+        async with user_namespaces.held(user_ids(first)) as pid:
+            users = users_of(pid, first)
+            root = Path(await rootfs.prepare(RootfsRequest(container_id=container_id, layers=image, users=users)))
+            view = Path(await store.view(f"{container_id}-0", image[:1], users))
+        # The namespace has ended; what was mounted with its ids stays.
+        for shown in (root, view):
+            assert owner(shown) == owner(shown / "program") == (first, first)
+            assert owner(shown / "home") == owner(shown / "link") == (first + 1000, first + 1001)
+            assert stat.S_IMODE((shown / "program").stat().st_mode) == 0o4755
+        (root / "home" / "new").write_text("x")  # copies its directory up, with the owner that it shows
+        diff = Path(store.paths.container(container_id)) / "diff"
+        assert owner(diff) == (first, first)
+        assert owner(diff / "home") == (first + 1000, first + 1001)
+        assert not (diff / "program").exists()
+        assert owner(layer / "home") == (1000, 1001)
+        # Only root of the namespace gets to it, beside root of the host.
+        folder = Path(store.paths.container(container_id))
+        assert (owner(folder), stat.S_IMODE(folder.stat().st_mode)) == ((0, first), 0o710)
+    left = {Path(point).name for point in mounts.mountpoints_under(graph)}
+    assert left == {"merged", "root"}
+    host = await rootfs.prepare(RootfsRequest(container_id=ContainerId("3" * 64), layers=image))
+    assert owner(Path(host, "home")) == (1000, 1001)
+    for number in (1, 2, 3):
+        await rootfs.remove(ContainerId(str(number) * 64))
+        await store.release(f"{str(number) * 64}-0")
+    assert mounts.mountpoints_under(graph) == []
+    await store.remove(image)
+    await emptied(store, tasks)
+
+
+@pytest.mark.parametrize(("count", "name"), [(0, "graph"), (1, "graph"), (2, "co:lon"), (60, "graph"), (128, "graph")])
+async def test_mapped_layers_are_named_in_one_mount(graph: str, tasks: TestTasks, count: int, name: str) -> None:
+    store = await open_store(f"{graph}/{name}", tasks)
+    image = tuple([await seal(store, n, writer(f"file{n}", str(n))) for n in range(count)])
+    await store.publish(image)
+    rootfs = await OverlayRootFilesystems.open(layers=store, tasks=tasks, clock=FakeClock())
+    async with user_namespaces.held(user_ids(100_000)) as pid:
+        users = users_of(pid, 100_000)
+        root = Path(await rootfs.prepare(RootfsRequest(container_id=ONE, layers=image, users=users)))
+        view = Path(await store.view("v", image, users))
+        mounts.unmount(str(root))
+        await rootfs.remount(RootfsRequest(container_id=ONE, layers=image, users=users))
+    for shown in (root, view):
+        assert {owner(path) for path in (shown, *shown.iterdir())} == {(100_000, 100_000)}
+        assert len(list(shown.iterdir())) == count
+    (root / "new").write_text("x")
+    with pytest.raises(OSError, match="Read-only"):
+        (view / "new").write_text("x")
+
+
+async def test_what_a_crash_left_of_a_mapped_mount_goes_and_the_layers_stay(graph: str, tasks: TestTasks) -> None:
+    """As a daemon leaves it that is killed between the passing mount and the overlay."""
+    store = await open_store(graph, tasks)
+    image = (await seal(store, 0, furnish),)
+    await store.publish(image)
+    rootfs = await OverlayRootFilesystems.open(layers=store, tasks=tasks, clock=FakeClock())
+    folders = [Path(store.paths.container(ONE)), Path(store.paths.view("v"))]
+    with contextlib.ExitStack() as left:
+        for folder in folders:
+            (folder / "mapped").mkdir(parents=True)
+            async with user_namespaces.held(user_ids(100_000)) as pid:
+                left.enter_context(mounts.mapped(store.paths.root, str(folder / "mapped"), f"/proc/{pid}/ns/user"))
+        assert len(mounts.mountpoints_under(graph)) == 2
+        await rootfs.remove(ONE)
+        await store.release("v")
+        assert mounts.mountpoints_under(graph) == []
+    await emptied(store, tasks)
+    assert Path(store.paths.diff(image[0]), "program").exists()
+    assert not any(folder.exists() for folder in folders)
+
+
+async def test_a_user_namespace_that_is_gone_leaves_nothing(graph: str, tasks: TestTasks) -> None:
+    store = await open_store(graph, tasks)
+    image = (await seal(store, 0, furnish),)
+    await store.publish(image)
+    rootfs = await OverlayRootFilesystems.open(layers=store, tasks=tasks, clock=FakeClock())
+    Path(graph, "user").touch()
+    for path, words in ((f"{graph}/none", "open"), (f"{graph}/user", "map the owners of")):
+        users = PodUsers(ids=user_ids(100_000), path=path)
+        with pytest.raises(HostFailure, match=words):
+            await rootfs.prepare(RootfsRequest(container_id=ONE, layers=image, users=users))
+        with pytest.raises(HostFailure, match=words):
+            await store.view("v", image, users)
+        assert await rootfs.present() == frozenset()
+        assert await store.views() == frozenset()
+        assert mounts.mountpoints_under(graph) == []
+
+
+async def test_what_is_in_the_way_of_user_namespaces_is_told(tasks: TestTasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # that of pytest is closed to others
+        store = await open_store(f"{folder}/graph", tasks)
+        rootfs = await OverlayRootFilesystems.open(layers=store, tasks=tasks, clock=FakeClock())
+        assert await rootfs.users_obstacle() == f"{folder} cannot be searched by everybody (mode 700)"
+        Path(folder).chmod(0o711)
+        assert await rootfs.users_obstacle() == ""
+        assert await rootfs.present() == frozenset()
+        assert mounts.mountpoints_under(folder) == []
+
+        def old_kernel(source: str, target: str, userns_path: str) -> contextlib.AbstractContextManager[None]:
+            raise HostFailure("map the owners: invalid argument")
+
+        monkeypatch.setattr(mounts, "mapped", old_kernel)
+        another = await OverlayRootFilesystems.open(layers=store, tasks=tasks, clock=FakeClock())
+        assert await another.users_obstacle() == "map the owners: invalid argument"
+        assert await another.present() == frozenset()
+        await tasks.settle()

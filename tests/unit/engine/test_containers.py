@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 
 import pytest
@@ -18,7 +19,8 @@ from isulad_py.model.errors import (
     ResourceExhausted,
     Unsupported,
 )
-from isulad_py.model.ids import ContainerId
+from isulad_py.model.ids import ContainerId, PodId
+from isulad_py.model.pod import PodUsers
 from isulad_py.model.resources import HugepageLimit, Resources
 from isulad_py.model.security import (
     ContainerSecurity,
@@ -28,7 +30,8 @@ from isulad_py.model.security import (
     PodSecurity,
     UserNamespace,
 )
-from tests.unit.engine.node import Node, World, container_config
+from isulad_py.ports.runtime import HandlerFeatures
+from tests.unit.engine.node import IMAGE, Node, World, container_config
 
 IDS = IdMapping(host_id=100000, container_id=0, length=65536)
 
@@ -144,6 +147,63 @@ async def test_a_container_shares_its_pods_namespaces(
     for mode in (NamespaceMode.POD, NamespaceMode.NODE):
         same = ContainerSecurity(namespaces=NamespaceOptions(network=mode))
         await node.create(of_host, name=mode.name, security=same)
+
+
+OWN_USERS = UserNamespace(mode=NamespaceMode.POD, uids=(IDS,), gids=(IDS,))
+
+
+async def run_mapped_pod(node: Node, world: World) -> PodId:
+    world.runtime.features_by_handler["runc"] = HandlerFeatures(name="runc", user_namespaces=True)
+    options = NamespaceOptions(pid=NamespaceMode.CONTAINER, userns=OWN_USERS)
+    return await node.run_pod("mapped", security=PodSecurity(namespaces=options))
+
+
+async def test_a_container_has_the_users_of_its_pod(node: Node, world: World) -> None:
+    pod_id = await run_mapped_pod(node, world)
+    for number, userns in enumerate((None, OWN_USERS)):
+        container_id = await node.create(
+            pod_id,
+            name=str(number),
+            security=ContainerSecurity(namespaces=NamespaceOptions(pid=NamespaceMode.CONTAINER, userns=userns)),
+            mounts=(Mount(container_path="/img", image=ImageSpec(image=IMAGE), readonly=True),),
+        )
+        users = world.rootfs.requests[container_id].users
+        assert users == PodUsers(ids=OWN_USERS, path=f"/fake/pods/{pod_id}/ns/user")
+        assert world.layers.view_users[f"{container_id}-0"] == users
+        spec = json.loads(world.runtime.containers[container_id].launch.spec)
+        assert {"type": "user", "path": users.path} in spec["linux"]["namespaces"]
+        assert spec["linux"]["uidMappings"] == [{"containerID": 0, "hostID": 100000, "size": 65536}]
+        assert world.runtime.containers[container_id].launch.stdio_uid == 100000
+    of_host = await node.create(await node.run_pod("host"))
+    assert world.rootfs.requests[of_host].users is None
+    assert world.runtime.containers[of_host].launch.stdio_uid is None
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (NamespaceOptions(userns=UserNamespace(mode=NamespaceMode.NODE)), r"\.userns_options: not those of the pod"),
+        (
+            NamespaceOptions(userns=UserNamespace(mode=NamespaceMode.POD, uids=(IDS,), gids=(replace(IDS, length=9),))),
+            r"\.userns_options: not those of the pod",
+        ),
+        (NamespaceOptions(pid=NamespaceMode.NODE), r"\.pid: NODE in a pod with a user namespace"),
+    ],
+)
+async def test_a_container_cannot_leave_its_pods_users(
+    node: Node, world: World, options: NamespaceOptions, field: str
+) -> None:
+    pod_id = await run_mapped_pod(node, world)
+    with pytest.raises(Unsupported, match=rf"^config\.linux\.security_context\.namespace_options{field}"):
+        await node.create(pod_id, security=ContainerSecurity(namespaces=options))
+    assert only_pods(world)
+
+
+async def test_who_is_not_mapped_is_refused_and_leaves_nothing(node: Node, world: World) -> None:
+    pod_id = await run_mapped_pod(node, world)
+    with pytest.raises(InvalidInput, match=r"run_as_user: 65536 is not mapped"):
+        await node.create(pod_id, security=ContainerSecurity(run_as_user=65536))
+    assert only_pods(world)
 
 
 async def test_an_image_for_an_unknown_runtime_is_refused(node: Node, world: World) -> None:

@@ -5,10 +5,12 @@ import json
 
 import pytest
 
-from isulad_py.model.errors import AlreadyExists, HostFailure, InvalidInput, NotFound, ResourceExhausted
-from isulad_py.model.pod import PodState
+from isulad_py.model.errors import AlreadyExists, HostFailure, InvalidInput, NotFound, ResourceExhausted, Unsupported
+from isulad_py.model.ids import ContainerId
+from isulad_py.model.pod import PodState, PodUsers
 from isulad_py.model.resources import Resources
-from isulad_py.model.security import NamespaceMode, NamespaceOptions, PodSecurity
+from isulad_py.model.security import IdMapping, NamespaceMode, NamespaceOptions, PodSecurity, UserNamespace
+from isulad_py.ports.runtime import HandlerFeatures
 from tests.unit.engine.node import Node, World, pod_config
 
 
@@ -138,6 +140,28 @@ async def test_an_unknown_handler_is_refused_before_any_effect(node: Node, world
     with pytest.raises(InvalidInput, match="no-such-handler"):
         await node.services.pods.run(pod_config(), "no-such-handler")
     assert not any(world.traces().values())
+
+
+async def test_users_of_its_own_need_a_runtime_and_a_kernel_that_have_them(node: Node, world: World) -> None:
+    ids = (IdMapping(host_id=100000, container_id=0, length=65536),)
+    users = UserNamespace(mode=NamespaceMode.POD, uids=ids, gids=ids)
+    security = PodSecurity(namespaces=NamespaceOptions(userns=users))
+    field = r"^config\.linux\.security_context\.namespace_options\.userns_options: "
+    with pytest.raises(Unsupported, match=f"{field}runtime runc does not tell"):
+        await node.run_pod(security=security)
+    world.runtime.features_by_handler["runc"] = HandlerFeatures(name="runc", user_namespaces=True)
+    world.rootfs.obstacle = "map the owners: no"
+    async with world.daemon() as another:
+        with pytest.raises(Unsupported, match=f"{field}map the owners"):
+            await another.run_pod(security=security)
+        assert not any(world.traces().values())
+        world.rootfs.obstacle = ""
+        pod_id = await another.run_pod(security=security)  # with a pause container
+        assert world.environments.requests[pod_id].users == users
+        assert world.rootfs.requests[ContainerId(pod_id)].users == PodUsers(
+            ids=users, path=f"/fake/pods/{pod_id}/ns/user"
+        )
+        await another.services.pods.remove(pod_id)
 
 
 async def test_stop_and_remove_are_idempotent_and_may_come_at_once(node: Node, world: World) -> None:

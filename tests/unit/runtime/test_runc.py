@@ -179,14 +179,26 @@ def test_features_of_a_newer_runc() -> None:
     )
     assert features.recursive_read_only_mounts
     assert features.user_namespaces
+    assert features.idmap_mounts
+    assert features.reads_id_maps
     assert features.seccomp
     assert not features.apparmor
     assert features.checkpoint
     assert (features.name, features.version, features.oci_version_max) == ("runc", "1.2.3", "1.2.0")
 
 
-def test_user_namespaces_need_idmapped_mounts() -> None:
-    assert not runc.parse_features("r", VERSION, b'{"linux":{"namespaces":["user"]}}').user_namespaces
+def test_user_namespaces_without_idmapped_mounts() -> None:
+    features = runc.parse_features("r", VERSION, b'{"linux":{"namespaces":["user"]}}')
+    assert (features.user_namespaces, features.idmap_mounts, features.reads_id_maps) == (True, False, False)
+    assert not runc.parse_features("r", VERSION, b'{"linux":{"namespaces":["pid"]}}').user_namespaces
+
+
+def test_crun_has_user_namespaces_and_wants_their_mappings() -> None:
+    crun = runc.Version(family="crun", number="1.8.1", text="")
+    assert runc.parse_features("c", crun, b"unknown command features").user_namespaces
+    newer = b'{"linux":{"namespaces":["user"],"mountExtensions":{"idmap":{"enabled":true}}}}'
+    features = runc.parse_features("c", crun, newer)
+    assert (features.user_namespaces, features.idmap_mounts, features.reads_id_maps) == (True, True, False)
 
 
 @pytest.mark.parametrize("output", [b"", b"unknown command features", b"[]", b'{"linux":3}', b"\xff\xff"])
@@ -205,7 +217,12 @@ def test_crun_can_do_things_before_it_tells_of_them(number: str, *, recursive: b
     version = runc.parse_version(f"crun version {number}\nspec: 1.0.0\n+SELINUX +APPARMOR +SECCOMP +EBPF".encode())
     features = runc.parse_features("r", version, b"unknown command features\n")
     assert features == HandlerFeatures(
-        name="r", version=number, recursive_read_only_mounts=recursive, seccomp=True, apparmor=True
+        name="r",
+        version=number,
+        recursive_read_only_mounts=recursive,
+        user_namespaces=True,
+        seccomp=True,
+        apparmor=True,
     )
     bare = runc.parse_features("r", runc.parse_version(b"crun version 1.8.1"), b"")
     assert (bare.seccomp, bare.apparmor) == (False, False)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from isulad_py.model.container import ImageSpec, Mount, Propagation
 from isulad_py.model.errors import InvalidInput, Unsupported
 from isulad_py.model.pod import PodEnvironment
-from isulad_py.model.security import IdMapping
+from isulad_py.model.security import IdMapping, NamespaceMode, UserNamespace
 from isulad_py.spec import mounts, schema
 from isulad_py.spec.inputs import Handler
 from tests.fakes.spec_inputs import ENVIRONMENT
@@ -78,6 +78,34 @@ def test_id_mappings_of_a_mount_are_passed_on() -> None:
     mapping = (IdMapping(host_id=100, container_id=0, length=5),)
     found = made(wanted(uid_mappings=mapping, gid_mappings=mapping))
     assert found.uid_mappings == found.gid_mappings == (schema.LinuxIdMapping(container_id=0, host_id=100, size=5),)
+
+
+USERS = UserNamespace(
+    mode=NamespaceMode.POD,
+    uids=(IdMapping(host_id=100, container_id=0, length=5),),
+    gids=(IdMapping(host_id=200, container_id=0, length=5),),
+)
+
+
+def test_an_image_has_its_pods_ids_whatever_the_runtime_can_do() -> None:
+    image = Mount(container_path="/img", image=ImageSpec(image="a:1"), uid_mappings=USERS.uids, gid_mappings=USERS.gids)
+    views = {"/img": "/views/c-0"}
+    (found,) = mounts.requested([image], views, Handler(), USERS)
+    assert (found.source, found.uid_mappings, found.gid_mappings) == ("/views/c-0", (), ())
+    others = UserNamespace(mode=NamespaceMode.POD, uids=USERS.uids, gids=USERS.uids)
+    for users in (None, others):
+        with pytest.raises(Unsupported, match=r"config\.mounts\[0\]\.uidMappings: not those of the pod"):
+            mounts.requested([image], views, ABLE, users)
+
+
+def test_terminals_belong_to_their_group_where_that_is_mapped() -> None:
+    def options(users: UserNamespace | None) -> tuple[str, ...]:
+        return next(m.options for m in mounts.base(users, privileged=False) if m.type == "devpts")
+
+    assert "gid=5" in options(None)
+    assert "gid=5" not in options(USERS)
+    wide = UserNamespace(mode=NamespaceMode.POD, gids=(IdMapping(host_id=200, container_id=0, length=6),))
+    assert "gid=5" in options(wide)
 
 
 @pytest.mark.parametrize(

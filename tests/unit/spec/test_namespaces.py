@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from isulad_py.model.container import Identity
 from isulad_py.model.errors import InvalidInput, Unsupported
 from isulad_py.model.pod import PodEnvironment
 from isulad_py.model.security import IdMapping, NamespaceMode, NamespaceOptions, UserNamespace
@@ -59,8 +60,27 @@ def test_user_namespaces_need_a_runtime_that_has_them() -> None:
     uids, gids = namespaces.id_mappings(userns, Handler(user_namespaces=True))
     assert uids == (LinuxIdMapping(container_id=0, host_id=9, size=5),)
     assert gids == ()
+    assert namespaces.id_mappings(userns, Handler(user_namespaces=True, reads_id_maps=True)) == ((), ())
 
 
 @pytest.mark.parametrize("userns", [None, UserNamespace(mode=NamespaceMode.NODE)])
 def test_the_hosts_user_namespace_needs_nothing(userns: UserNamespace | None) -> None:
-    assert namespaces.id_mappings(userns, Handler()) == ((), ())
+    users = NamespaceOptions(userns=userns).own_users
+    assert namespaces.id_mappings(users, Handler()) == ((), ())
+    namespaces.check_identity(Identity(uid=4_000_000, gid=4_000_000), users)
+
+
+@pytest.mark.parametrize(
+    ("identity", "field"),
+    [
+        (Identity(uid=10), r"run_as_user: 10 is not mapped"),
+        (Identity(uid=9, gid=11), r"run_as_group: 11 is not mapped"),
+        (Identity(gid=9, supplemental_groups=(3, 12)), r"supplemental_groups: 12 is not mapped"),
+    ],
+)
+def test_who_is_not_mapped_is_refused_by_field(identity: Identity, field: str) -> None:
+    ids = (IdMapping(host_id=100_000, container_id=0, length=10),)
+    users = UserNamespace(mode=NamespaceMode.POD, uids=ids, gids=ids)
+    namespaces.check_identity(Identity(uid=9, gid=9, supplemental_groups=(0, 9)), users)
+    with pytest.raises(InvalidInput, match=rf"^config\.linux\.security_context\.{field}"):
+        namespaces.check_identity(identity, users)

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from isulad_py.host import mounts
 from isulad_py.model.errors import AlreadyExists, FailedPrecondition, HostFailure, InvalidInput, NotFound, Unsupported
 from isulad_py.model.ids import ContainerId
+from isulad_py.model.pod import PodUsers
+from isulad_py.model.security import NamespaceMode, UserNamespace
 from isulad_py.ports.storage import RootfsRequest
 from isulad_py.storage import external_rootfs
 from isulad_py.storage.external_rootfs import ExternalRootFilesystems
@@ -33,7 +36,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def request_of(container_id: ContainerId, root: Path, **fields: int) -> RootfsRequest:
+def request_of(container_id: ContainerId, root: Path, **fields: Any) -> RootfsRequest:
     return RootfsRequest(container_id=container_id, layers=(), external=str(root), **fields)
 
 
@@ -105,6 +108,9 @@ async def test_what_is_refused_leaves_nothing(graph: str, root: Path) -> None:
     store = await ExternalRootFilesystems.open(graph, state="/no/such")
     with pytest.raises(Unsupported, match="bounded"):
         await store.prepare(request_of(ONE, root, quota_bytes=1 << 20))
+    users = PodUsers(ids=UserNamespace(mode=NamespaceMode.POD), path="/not/looked/at")
+    with pytest.raises(Unsupported, match="external_rootfs: not in a pod with a user namespace"):
+        await store.prepare(request_of(ONE, root, users=users))
     with pytest.raises(InvalidInput):
         await store.prepare(request_of(ONE, Path(graph)))
     with pytest.raises(NotFound):

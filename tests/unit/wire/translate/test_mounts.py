@@ -26,8 +26,8 @@ MAPPINGS = st.lists(st.builds(IdMapping, host_id=st.just(1), container_id=st.jus
         readonly=st.booleans(),
         selinux_relabel=st.booleans(),
         propagation=st.sampled_from(Propagation),
-        uid_mappings=MAPPINGS.map(tuple),
-        gid_mappings=MAPPINGS.map(tuple),
+        uid_mappings=st.shared(MAPPINGS.map(tuple), key="ids"),
+        gid_mappings=st.shared(MAPPINGS.map(tuple), key="ids"),
         image=st.none() | st.builds(ImageSpec, image=WORD, annotations=st.dictionaries(WORD, WORD, max_size=1)),
         image_sub_path=st.just("") | WORD,
         mount_options=st.lists(WORD, max_size=1).map(tuple),
@@ -46,6 +46,14 @@ def test_mounts_go_out_and_come_back(mount: Mount) -> None:
         ({"container_path": "/v"}, r"^m\.host_path is empty"),
         ({"container_path": "/v", "host_path": "h"}, r"^m\.host_path: 'h' is not an absolute path"),
         ({"container_path": "/v\0", "host_path": "/h"}, r"^m\.container_path has control"),
+        (
+            {"container_path": "/v", "host_path": "/h", "uid_mappings": [cri.IdMapping(length=1)]},
+            r"^m\.gidMappings is empty, though",
+        ),
+        (
+            {"container_path": "/v", "host_path": "/h", "gid_mappings": [cri.IdMapping(length=0)]},
+            r"^m\.gidMappings\[0\]\.length: 0",
+        ),
         ({"container_path": "/v", "host_path": "/h", "propagation": 3}, r"^m\.propagation: 3"),
         ({"container_path": "/v", "host_path": "/h", "recursive_read_only": True}, r"^m\.recursive_read_only needs"),
         (

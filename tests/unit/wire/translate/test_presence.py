@@ -15,7 +15,7 @@ from isulad_py.model.errors import InvalidInput
 from isulad_py.model.network import Dns
 from isulad_py.model.pod import PodState
 from isulad_py.model.resources import Resources
-from isulad_py.model.security import NamespaceMode, ProfileKind, SecurityProfile, SELinuxLabel, UserNamespace
+from isulad_py.model.security import ProfileKind, SecurityProfile, SELinuxLabel
 from isulad_py.wire.translate import containers, filters, pods, presence, security
 
 POD = cri.PodSandboxConfig(metadata=cri.PodSandboxMetadata(name="p"))
@@ -39,10 +39,6 @@ def _linux(message: cri.LinuxPodSandboxConfig) -> Any:
     return pods.pod_config(cri.PodSandboxConfig().parse(bytes(whole)))
 
 
-def _namespaces(message: cri.NamespaceOption) -> Any:
-    return security.namespaces(message, "n")
-
-
 # (message, number of the field, translation, attribute that tells, what an empty message means)
 FIELDS: list[tuple[type[betterproto.Message], int, Callable[[Any], Any], str, Any]] = [
     (cri.LinuxSandboxSecurityContext, 3, _pod_security, "run_as_user", 0),
@@ -53,7 +49,6 @@ FIELDS: list[tuple[type[betterproto.Message], int, Callable[[Any], Any], str, An
     (cri.LinuxContainerSecurityContext, 15, _container_security, "seccomp", DEFAULT),
     (cri.LinuxContainerSecurityContext, 16, _container_security, "apparmor", DEFAULT),
     (cri.LinuxContainerSecurityContext, 4, _container_security, "selinux", SELinuxLabel()),
-    (cri.NamespaceOption, 5, _namespaces, "userns", UserNamespace(mode=NamespaceMode.POD)),
     (cri.PodSandboxConfig, 4, _pod, "dns", Dns()),
     (cri.LinuxPodSandboxConfig, 4, _linux, "overhead", Resources()),
     (cri.LinuxPodSandboxConfig, 5, _linux, "resources", Resources()),

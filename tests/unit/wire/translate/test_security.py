@@ -74,6 +74,19 @@ def test_a_whole_context_of_a_container(codec: str) -> None:
 ZERO = cri.Int64Value(value=0)
 
 
+def ids(host_id: int = 100_000, container_id: int = 0, length: int = 65536) -> cri.IdMapping:
+    return cri.IdMapping(host_id=host_id, container_id=container_id, length=length)
+
+
+def userns(others: dict[str, int] | None = None, **fields: Any) -> dict[str, Any]:
+    message = cri.NamespaceOption(userns_options=cri.UserNamespace(**fields), **(others or {}))
+    return {"namespace_options": message}
+
+
+def both(others: dict[str, int] | None = None, **numbers: int) -> dict[str, Any]:
+    return userns(others, uids=[ids(**numbers)], gids=[ids(**numbers)])
+
+
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
@@ -93,6 +106,28 @@ ZERO = cri.Int64Value(value=0)
             {"namespace_options": cri.NamespaceOption(userns_options=cri.UserNamespace(mode=1))},
             r"^s\.namespace_options\.userns_options\.mode: CONTAINER is neither",
         ),
+        (userns(mode=0), r"^s\.namespace_options\.userns_options\.uids: empty, though mode is POD"),
+        (userns(uids=[ids()]), r"^s\.namespace_options\.userns_options\.gids: empty, though mode is POD"),
+        (userns(mode=2, gids=[ids()]), r"^s\.namespace_options\.userns_options\.gids: given, though mode is NODE"),
+        (both(length=0), r"^s\.namespace_options\.userns_options\.uids\[0\]\.length: 0"),
+        (both(host_id=2**32 - 100), r"^s\.namespace_options\.userns_options\.uids\[0\]\.host_id: 4294967196 and"),
+        (both(container_id=2**32 - 1), r"^s\.namespace_options\.userns_options\.uids\[0\]\.container_id: 429"),
+        (both(container_id=1), r"^s\.namespace_options\.userns_options: id 0 of the containers is not mapped"),
+        (
+            userns(uids=[ids(), ids(host_id=0, container_id=65535, length=1)], gids=[ids()]),
+            r"^s\.namespace_options\.userns_options\.uids\[1\]: overlaps",
+        ),
+        (
+            userns(uids=[ids()], gids=[ids(length=10), ids(container_id=10, host_id=99_999, length=2)]),
+            r"^s\.namespace_options\.userns_options\.gids\[1\]: overlaps",
+        ),
+        (
+            userns(uids=[ids(host_id=n, container_id=n, length=1) for n in range(341)], gids=[ids()]),
+            r"^s\.namespace_options\.userns_options\.uids: more than 340",
+        ),
+        (both(others={"network": 2}), r"^s\.namespace_options\.network: NODE in a user namespace"),
+        (both(others={"pid": 2}), r"^s\.namespace_options\.pid: NODE in a user namespace"),
+        (both(others={"ipc": 2}), r"^s\.namespace_options\.ipc: NODE in a user namespace"),
         ({"selinux_options": cri.SeLinuxOption(level="a\nb")}, r"^s\.selinux_options\.level has control"),
     ],
 )
@@ -136,17 +171,30 @@ def test_old_profiles_that_say_nothing(text: str) -> None:
         security.pod_security(message, "s")
 
 
-IDS = st.integers(0, 2**32 - 1)
-MAPPINGS = st.lists(st.builds(IdMapping, host_id=IDS, container_id=IDS, length=IDS), max_size=2).map(tuple)
-USERNS = st.builds(
-    UserNamespace, mode=st.sampled_from([NamespaceMode.POD, NamespaceMode.NODE]), uids=MAPPINGS, gids=MAPPINGS
+def first_and_more(host_id: int, length: int, gap: int) -> tuple[IdMapping, ...]:
+    first = IdMapping(host_id=host_id, container_id=0, length=length)
+    return first, IdMapping(host_id=host_id + length + gap, container_id=length + gap, length=1)
+
+
+NUMBERS = st.integers(1, 2**30)
+MAPPINGS = st.builds(first_and_more, st.integers(0, 2**30), NUMBERS, NUMBERS)
+USERNS = st.builds(UserNamespace, mode=st.just(NamespaceMode.POD), uids=MAPPINGS, gids=MAPPINGS) | st.just(
+    UserNamespace(mode=NamespaceMode.NODE)
 )
 MODES = st.sampled_from([NamespaceMode.POD, NamespaceMode.CONTAINER, NamespaceMode.NODE])
+OWN_MODES = st.sampled_from([NamespaceMode.POD, NamespaceMode.CONTAINER])
 
 
 @given(
-    st.builds(NamespaceOptions, network=MODES, pid=MODES, ipc=MODES, target_id=st.just("c0"), userns=st.none() | USERNS)
+    st.builds(NamespaceOptions, network=MODES, pid=MODES, ipc=MODES, target_id=st.just("c0"))
+    | st.builds(NamespaceOptions, network=OWN_MODES, pid=OWN_MODES, ipc=OWN_MODES, userns=USERNS)
 )
 def test_namespaces_go_out_and_come_back(options: NamespaceOptions) -> None:
     message = cri.NamespaceOption().parse(bytes(security.namespaces_message(options)))
     assert security.namespaces(message, "n") == options
+
+
+def test_an_empty_user_namespace_is_not_an_absent_one(codec: str) -> None:
+    assert security.namespaces(cri.NamespaceOption().parse(b""), "n").userns is None
+    with pytest.raises(InvalidInput, match=r"^n\.userns_options\.uids: empty"):
+        security.namespaces(cri.NamespaceOption().parse(b"\x2a\x00"), "n")

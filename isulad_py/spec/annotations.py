@@ -12,11 +12,15 @@ from typing import Final
 from isulad_py.model.pod import PodRecord
 
 PREFIX: Final = "io.kubernetes.cri."
+OURS: Final = {"run.oci.systemd.subgroup": ""}
+"""crun(1): no cgroup of its own within the scope that systemd makes. Limits, members and statistics are the scope's, as
+with runc."""
 
 
 def container_annotations(pod: PodRecord, name: str, image_name: str, extra: Mapping[str, str]) -> dict[str, str]:
     return {
         **extra,
+        **OURS,
         **_of_pod(pod),
         PREFIX + "container-type": "container",
         PREFIX + "container-name": name,
@@ -25,7 +29,7 @@ def container_annotations(pod: PodRecord, name: str, image_name: str, extra: Map
 
 
 def sandbox_annotations(pod: PodRecord, extra: Mapping[str, str]) -> dict[str, str]:
-    return {**extra, **_of_pod(pod), PREFIX + "container-type": "sandbox"}
+    return {**extra, **OURS, **_of_pod(pod), PREFIX + "container-type": "sandbox"}
 
 
 def _of_pod(pod: PodRecord) -> dict[str, str]:

@@ -7,6 +7,7 @@ from tests.fakes.spec_inputs import pod
 def test_a_container_says_what_it_is_and_whose() -> None:
     assert container_annotations(pod(), "app", "registry/app:1", {"x": "y"}) == {
         "x": "y",
+        "run.oci.systemd.subgroup": "",
         "io.kubernetes.cri.container-type": "container",
         "io.kubernetes.cri.container-name": "app",
         "io.kubernetes.cri.image-name": "registry/app:1",
@@ -20,3 +21,4 @@ def test_a_container_says_what_it_is_and_whose() -> None:
 def test_a_clients_annotation_cannot_pose_as_ours() -> None:
     key = "io.kubernetes.cri.container-type"
     assert sandbox_annotations(pod(), {key: "container"})[key] == "sandbox"
+    assert sandbox_annotations(pod(), {"run.oci.systemd.subgroup": "mine"})["run.oci.systemd.subgroup"] == ""

@@ -61,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="A Kubernetes container engine (CRI) in one process. Flags override the configuration file; "
         "repeatable flags add to it.",
+        epilog="isulad image --help: images of this node, in and out.",
     )
     made.add_argument("--help", action="store_true", help="this text")
     made.add_argument("-V", "--version", action="store_true", help="print the version")

@@ -32,6 +32,7 @@ def test_version_and_help() -> None:
     status, out, _ = isulad("--help")
     assert status == 0
     assert "--validate-config" in out
+    assert "isulad image --help" in out
 
 
 def test_bad_flags_have_a_status_of_their_own() -> None:

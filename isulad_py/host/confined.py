@@ -18,8 +18,8 @@ from isulad_py.model.errors import EngineError, FailedPrecondition, NotFound
 RESOLVE_NO_MAGICLINKS: Final = 0x02
 RESOLVE_IN_ROOT: Final = 0x10
 _RESOLVE: Final = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS
-_RETRIES: Final = 32
-"""openat2 answers EAGAIN when something is renamed while it resolves `..`."""
+_TRIES: Final = 1000
+"""openat2 answers EAGAIN when anything on the machine is renamed or mounted while it resolves `..`."""
 
 
 def open_in_root(root: str, path: str, flags: int, *, mode: int = 0) -> int:
@@ -29,7 +29,7 @@ def open_in_root(root: str, path: str, flags: int, *, mode: int = 0) -> int:
     """
     root_fd = _open_root(root)
     try:
-        return _open(root_fd, path, flags, mode)
+        return resolve(root_fd, path, flags, mode=mode)
     except OSError as error:
         raise _translate(root, path, error) from error
     finally:
@@ -43,6 +43,17 @@ def read_in_root(root: str, path: str, limit_bytes: int) -> bytes:
         return read_descriptor(fd, path, limit_bytes)
     finally:
         os.close(fd)
+
+
+def resolve(root_fd: int, path: str, flags: int, *, mode: int = 0, restrict: int = 0) -> int:
+    """A descriptor of `path` as if the directory of `root_fd` were the root directory. `restrict` are further
+    RESOLVE_*. Raises OSError."""
+    for _ in range(_TRIES - 1):
+        try:
+            return libc.openat2(root_fd, path or "/", flags, mode=mode, resolve=_RESOLVE | restrict)
+        except BlockingIOError:
+            continue
+    return libc.openat2(root_fd, path or "/", flags, mode=mode, resolve=_RESOLVE | restrict)
 
 
 def mkdir_in_root(root: str, path: str, mode: int = 0o755, uid: int = 0, gid: int = 0) -> None:
@@ -66,10 +77,10 @@ def mkdir_in_root(root: str, path: str, mode: int = 0o755, uid: int = 0, gid: in
 
 def _step(root_fd: int, parent: str, part: str, owner: tuple[int, int, int]) -> None:
     try:
-        os.close(_open(root_fd, f"{parent}/{part}", os.O_PATH | os.O_DIRECTORY, 0))
+        os.close(resolve(root_fd, f"{parent}/{part}", os.O_PATH | os.O_DIRECTORY))
     except FileNotFoundError:
         mode, uid, gid = owner
-        parent_fd = _open(root_fd, parent, os.O_PATH | os.O_DIRECTORY, 0)
+        parent_fd = resolve(root_fd, parent, os.O_PATH | os.O_DIRECTORY)
         try:
             # EEXIST is a dangling link here: making its target is not what was asked for.
             os.mkdir(part, mode, dir_fd=parent_fd)
@@ -88,15 +99,6 @@ def _open_root(root: str) -> int:
         return os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise _translate(root, "/", error) from error
-
-
-def _open(root_fd: int, path: str, flags: int, mode: int) -> int:
-    for _ in range(_RETRIES):
-        try:
-            return libc.openat2(root_fd, path or "/", flags, mode=mode, resolve=_RESOLVE)
-        except BlockingIOError:
-            continue
-    return libc.openat2(root_fd, path or "/", flags, mode=mode, resolve=_RESOLVE)
 
 
 def _translate(root: str, path: str, error: OSError) -> EngineError:

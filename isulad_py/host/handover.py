@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from typing import Final
 
 from isulad_py.model.errors import Aborted
+
+_GIVEN_UP: Final = "the transfer was given up"
 
 
 class Handover:
@@ -60,6 +63,11 @@ class Handover:
             self._changed.notify()
         self._signal_room()
 
+    def check(self) -> None:
+        """By the consumer, while it works on what it has taken: raises Aborted after `abort`."""
+        if self._aborted:
+            raise Aborted(_GIVEN_UP)
+
     def give_up(self) -> None:
         """By the consumer, from its thread: it takes no more. Idempotent."""
         with self._changed:
@@ -79,7 +87,7 @@ class Handover:
             while not (self._chunks or self._ended or self._aborted):
                 self._changed.wait()
             if self._aborted:
-                raise Aborted("the transfer was given up")
+                raise Aborted(_GIVEN_UP)
             if not self._chunks:
                 return None
             # All at once: each turn costs both sides a change of threads.

@@ -9,8 +9,7 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from isulad_py.host import libc
-from isulad_py.host.confined import RESOLVE_IN_ROOT
+from isulad_py.host import confined
 from isulad_py.host.failures import translated
 from isulad_py.host.trees import RESOLVE_NO_SYMLINKS
 
@@ -18,7 +17,6 @@ _XATTR_PREFIXES: Final = ("user.", "security.capability", "security.ima", "secur
 """What a layer may set. Overlay's own attributes would change what other layers mean; labels belong to this host."""
 _READ_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
 _REPLACED: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-_RESOLVE: Final = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS
 
 
 def set_xattrs(target: int | str, xattrs: Mapping[str, bytes]) -> None:
@@ -56,7 +54,7 @@ def attributes(root: str, below: Sequence[str], implied: Iterable[bytes]) -> Non
 def _find(layers: Sequence[int], path: str) -> int | None:
     for layer in layers:
         try:
-            return libc.openat2(layer, path, _READ_DIRECTORY, resolve=_RESOLVE)
+            return confined.resolve(layer, path, _READ_DIRECTORY, restrict=RESOLVE_NO_SYMLINKS)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -69,7 +67,7 @@ def _find(layers: Sequence[int], path: str) -> int | None:
 def _copy(source: int, root: int, path: str) -> None:
     state = os.fstat(source)
     try:
-        fd = libc.openat2(root, path, _READ_DIRECTORY, resolve=_RESOLVE)
+        fd = confined.resolve(root, path, _READ_DIRECTORY, restrict=RESOLVE_NO_SYMLINKS)
     except OSError as error:
         if error.errno not in _REPLACED:
             raise

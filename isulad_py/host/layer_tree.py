@@ -1,8 +1,8 @@
 """A directory tree written from an untrusted archive: an image layer in overlay form. Synchronous, for one thread.
 
-Nothing outside the root is ever written, linked or changed: a parent directory is resolved by the kernel as if the
-root were the root directory (openat2, RESOLVE_IN_ROOT, as containerd and docker resolve it), and the last part of a
-name is only ever created anew, without following a link. The root must be reachable by nobody else meanwhile.
+Nothing outside the root is ever written, linked or changed: a parent directory is resolved as if the root were the
+root directory (`host.parents`; so do containerd and docker), and the last part of a name is only ever created anew,
+without following a link. The root must be reachable by nobody else meanwhile.
 """
 
 from __future__ import annotations
@@ -11,19 +11,24 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final, Protocol
 
 from msgspec import Struct
 
-from isulad_py.host import libc, trees
-from isulad_py.host.confined import RESOLVE_IN_ROOT, RESOLVE_NO_MAGICLINKS
+from isulad_py.host import trees
+from isulad_py.host.directory_times import DirectoryTimes
+from isulad_py.host.disk_reserve import Growth
 from isulad_py.host.failures import EXHAUSTED, translate
 from isulad_py.host.inherit import set_xattrs
-from isulad_py.model.errors import DataLoss, EngineError
+from isulad_py.host.parents import DIRECTORY, Parents, is_whiteout
+from isulad_py.model.errors import DataLoss, EngineError, ResourceExhausted
 
 OPAQUE: Final = "trusted.overlay.opaque"
-MAX_OPEN: Final = 64
-"""Parent directories held open: archives come sorted by directory, so that nearly every entry finds its parent here."""
+MAX_IMPLIED_BYTES: Final = 32 * 1024 * 1024
+"""Of the paths of directories without an entry of their own, which are kept until the layer below is known..."""
+IMPLIED_BYTES: Final = 64
+"""...and for keeping each of them."""
 MAX_OWNER: Final = (1 << 32) - 2
 """-1 would mean "leave as it is" (chown(2))."""
 _BLOCK: Final = 4096
@@ -50,36 +55,42 @@ class TreeFacts(Struct, frozen=True, kw_only=True):
 
 class LayerTree:
     """Raises DataLoss for an entry that no honest archive has, ResourceExhausted when the disk is full or a limit is
-    reached, HostFailure for what the kernel refuses otherwise; each names the entry."""
+    reached, HostFailure for what the kernel refuses otherwise; each names the entry. And whatever `grow` raises."""
 
-    def __init__(self, root: str) -> None:
-        """`root` is an empty directory."""
-        self._root_fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        self._open: dict[bytes, int] = {}
-        self._retired: list[int] = []
-        self._times: dict[bytes, int] = {}
-        self._implied: dict[bytes, None] = {b"": None}
+    def __init__(self, root: str, *, grow: Growth, max_inodes: int) -> None:
+        """`root` is an empty directory, in one that takes the tree's notes. `grow` is told of each entry and of each
+        directory that is made for one: what an archive of a few bytes implies can be large."""
+        self._grow = grow
+        self._max_inodes = max_inodes
         self._used_bytes = _BLOCK
         self._inodes = 1
+        self._implied: dict[int, bytes] = {}
+        """By inode: an entry of their own may come under another name."""
+        self._implied_bytes = 0
+        self._root_implied = True
+        self._parents = Parents(root, self._make_implied)
+        try:
+            self._times = DirectoryTimes(str(Path(root).parent))
+        except BaseException:
+            self._parents.close()
+            raise
 
     def close(self) -> None:
         """Idempotent."""
-        self._forget()
-        self._close_retired()
-        if self._root_fd >= 0:
-            os.close(self._root_fd)
-            self._root_fd = -1
+        self._parents.close()
+        self._times.close()
 
     def directory(self, name: bytes, attributes: Attributes) -> None:
         """One that exists keeps its contents and takes the attributes."""
-        self._close_retired()
+        self._parents.close_retired()
         path, parent, base = _split(name)
         try:
             if not base:
-                self._dress_directory(self._root_fd, path, attributes)
+                self._root_implied = False
+                self._dress_directory(self._parents.root_fd, path, attributes)
                 return
-            fd = self._make_directory(self._parent(parent), base)
-            self._remember(path, fd)
+            fd = self._make_directory(self._parents.need(parent), base)
+            self._parents.remember(path, fd)
             self._dress_directory(fd, path, attributes)
         except OSError as error:
             raise _translate(name, error) from error
@@ -96,16 +107,17 @@ class LayerTree:
         """`segments` are the offset and length of each piece of data of a sparse file."""
         _, parent, base = self._named(name)
         try:
-            fd = self._create(self._parent(parent), base)
+            fd = self._create(self._parents.need(parent), base)
             try:
                 if segments is None:
                     for piece in data:
+                        self._grow(len(piece), 0)
                         written = os.write(fd, piece)
                         while written < len(piece):
                             written += os.write(fd, piece[written:])
                     self._used_bytes += -(-size // _BLOCK) * _BLOCK
                 else:
-                    self._used_bytes += _write_sparse(fd, data, size, segments)
+                    self._used_bytes += _write_sparse(fd, data, size, segments, self._grow)
                 os.fchown(fd, *_owner(attributes))
                 os.fchmod(fd, attributes.mode)  # after chown, which takes away setuid
                 if attributes.xattrs:
@@ -115,13 +127,13 @@ class LayerTree:
                 os.close(fd)
         except OSError as error:
             raise _translate(name, error) from error
-        self._inodes += 1
 
     def symlink(self, name: bytes, attributes: Attributes, target: bytes) -> None:
         """`target` is stored as it is."""
         _, parent, base = self._named(name)
         try:
-            fd = self._parent(parent)
+            fd = self._parents.need(parent)
+            self._count()
             try:
                 os.symlink(target, base, dir_fd=fd)
             except FileExistsError:
@@ -138,14 +150,12 @@ class LayerTree:
         if (parent, base) == (target_parent, target_base):
             return
         try:
-            fd, target_fd = self._parent(parent), self._existing(target_parent)
+            self._grow(0, 0)
+            target_fd = os.dup(self._parents.find(target_parent))
             try:
-                os.link(target_base, base, src_dir_fd=target_fd, dst_dir_fd=fd, follow_symlinks=False)
-            except FileExistsError:
-                if _inode(target_fd, target_base) == _inode(fd, base):
-                    return
-                self._remove(fd, base)
-                os.link(target_base, base, src_dir_fd=target_fd, dst_dir_fd=fd, follow_symlinks=False)
+                self._link(target_fd, target_base, self._parents.need(parent), base)
+            finally:
+                os.close(target_fd)
         except FileNotFoundError as error:
             raise DataLoss(f"entry {_shown(name)}: link to {_shown(target)}, which is not in this layer") from error
         except PermissionError as error:
@@ -157,7 +167,8 @@ class LayerTree:
         """A device or a fifo; `kind` is stat's S_IF*."""
         _, parent, base = self._named(name)
         try:
-            fd = self._parent(parent)
+            fd = self._parents.need(parent)
+            self._count()
             number = os.makedev(*device)
             try:
                 os.mknod(base, kind | 0o600, number, dir_fd=fd)
@@ -173,10 +184,10 @@ class LayerTree:
         """Hides `name` of the layers below (OCI image spec, layer.md); what this very layer brings stays."""
         _, parent, base = self._named(name)
         try:
-            fd = self._parent(parent)
+            fd = self._parents.need(parent)
             try:
                 os.mknod(base, stat.S_IFCHR, 0, dir_fd=fd)
-                self._inodes += 1
+                self._count()
             except FileExistsError:
                 if stat.S_ISDIR(os.lstat(base, dir_fd=fd).st_mode):
                     self.opaque(name)
@@ -187,102 +198,68 @@ class LayerTree:
         """Hides everything that the layers below have in the directory `name`."""
         path, _, _ = _split(name)
         try:
-            os.setxattr(self._parent(path) if path else self._root_fd, OPAQUE, b"y")
+            self._grow(0, 0)
+            os.setxattr(self._parents.need(path), OPAQUE, b"y")
         except OSError as error:
             raise _translate(name, error) from error
 
     def finish(self) -> TreeFacts:
         """Sets the times of the directories, which every entry in them has changed."""
-        for path, mtime_ns in self._times.items():
+        for path, mtime_ns in self._times:
+            self._parents.close_retired()
+            self._grow(0, 0)
             try:
-                fd = self._open_directory(path or b".", os.O_NOFOLLOW)
-                try:
-                    os.utime(fd, ns=(mtime_ns, mtime_ns))
-                finally:
-                    os.close(fd)
+                self._set_time(path, mtime_ns)
             except OSError as error:
                 if error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:  # replaced by a later entry
                     raise _translate(path, error) from error
+        implied = sorted(self._implied.values(), key=lambda path: path.count(b"/"))
         return TreeFacts(
             used_bytes=self._used_bytes,
             inodes=self._inodes,
-            implied=tuple(sorted(self._implied, key=lambda path: path.count(b"/") + bool(path))),
+            implied=(b"", *implied) if self._root_implied else tuple(implied),
         )
 
-    def free_bytes(self) -> int:
-        """What is left on the file system for root."""
-        state = os.fstatvfs(self._root_fd)
-        return state.f_bfree * state.f_frsize
+    def _set_time(self, path: bytes, mtime_ns: int) -> None:
+        if not path:
+            os.utime(self._parents.root_fd, ns=(mtime_ns, mtime_ns))
+            return
+        _, parent, base = _split(path)
+        fd = os.open(base, DIRECTORY | os.O_NOFOLLOW, dir_fd=self._parents.find(parent))
+        try:
+            os.utime(fd, ns=(mtime_ns, mtime_ns))
+        finally:
+            os.close(fd)
 
-    # Parents
+    # Entries
 
     def _named(self, name: bytes) -> tuple[bytes, bytes, bytes]:
-        self._close_retired()
+        self._parents.close_retired()
         split = _split(name)
         if not split[2]:
             raise DataLoss(f"entry {_shown(name)}: the root of a layer can only be a directory")
         return split
 
-    def _parent(self, path: bytes) -> int:
-        """The directory `path`, made with its missing parents where it is not there."""
-        fd = self._open.get(path)
-        if fd is not None:
-            return fd
-        try:
-            return self._existing(path)
-        except FileNotFoundError:
-            pass
-        done, fd = b"", self._root_fd
-        for part in path.split(b"/"):
-            above, done = fd, done + b"/" + part if done else part
-            try:
-                fd = self._existing(done)
-            except FileNotFoundError:
-                self._make_implied(above, part, done)
-                fd = self._open[done]
+    def _count(self, used_bytes: int = 0) -> None:
+        """Of another inode."""
+        if self._inodes > self._max_inodes:
+            raise ResourceExhausted(f"a layer of more than {self._max_inodes} entries and directories")
+        self._grow(used_bytes, 1)
+        self._inodes += 1
+
+    def _make_implied(self, above: int, part: bytes, path: bytes) -> int:
+        self._implied_bytes += len(path) + IMPLIED_BYTES
+        if self._implied_bytes > MAX_IMPLIED_BYTES:
+            raise ResourceExhausted(
+                f"directories without an entry, of more than {MAX_IMPLIED_BYTES >> 20} MiB of paths"
+            )
+        fd = self._make_directory(above, part)
+        self._implied[os.fstat(fd).st_ino] = path
         return fd
-
-    def _existing(self, path: bytes) -> int:
-        if not path:
-            return self._root_fd
-        fd = self._open.get(path)
-        if fd is None:
-            fd = self._remember(path, self._open_directory(path, 0))
-        return fd
-
-    def _open_directory(self, path: bytes, flags: int) -> int:
-        resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS
-        return libc.openat2(self._root_fd, os.fsdecode(path), os.O_RDONLY | os.O_DIRECTORY | flags, resolve=resolve)
-
-    def _make_implied(self, above: int, part: bytes, path: bytes) -> None:
-        if _inode(above, part) is not None:
-            raise DataLoss(f"entry below {_shown(path)}, which is a link to nothing")
-        self._remember(path, self._make_directory(above, part))
-        self._implied[path] = None
-
-    def _remember(self, path: bytes, fd: int) -> int:
-        former = self._open.pop(path, None)
-        if former is not None:
-            self._retired.append(former)
-        elif len(self._open) >= MAX_OPEN:
-            self._retired.append(self._open.pop(next(iter(self._open))))
-        self._open[path] = fd
-        return fd
-
-    def _forget(self) -> None:
-        """What is open may no longer be what its path means. The entry at hand may still be using it."""
-        self._retired.extend(self._open.values())
-        self._open.clear()
-
-    def _close_retired(self) -> None:
-        while self._retired:
-            os.close(self._retired.pop())
-
-    # Entries
 
     def _make_directory(self, parent_fd: int, base: bytes) -> int:
         """A descriptor of the directory, made or found."""
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = DIRECTORY | os.O_NOFOLLOW
         hiding = False
         try:
             os.mkdir(base, 0o700, dir_fd=parent_fd)
@@ -291,15 +268,20 @@ class LayerTree:
                 return os.open(base, flags, dir_fd=parent_fd)
             hiding = self._remove(parent_fd, base)
             os.mkdir(base, 0o700, dir_fd=parent_fd)
-        fd = os.open(base, flags, dir_fd=parent_fd)
-        os.fchmod(fd, 0o755)
-        if hiding:
-            os.setxattr(fd, OPAQUE, b"y")
-        self._inodes += 1
+        self._count(_BLOCK)
         self._used_bytes += _BLOCK
+        fd = os.open(base, flags, dir_fd=parent_fd)
+        try:
+            os.fchmod(fd, 0o755)
+            if hiding:
+                os.setxattr(fd, OPAQUE, b"y")
+        except BaseException:
+            os.close(fd)
+            raise
         return fd
 
     def _create(self, parent_fd: int, base: bytes) -> int:
+        self._count(_BLOCK)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             return os.open(base, flags, 0o600, dir_fd=parent_fd)
@@ -307,22 +289,32 @@ class LayerTree:
             self._remove(parent_fd, base)
             return os.open(base, flags, 0o600, dir_fd=parent_fd)
 
+    def _link(self, target_fd: int, target: bytes, parent_fd: int, base: bytes) -> None:
+        try:
+            os.link(target, base, src_dir_fd=target_fd, dst_dir_fd=parent_fd, follow_symlinks=False)
+        except FileExistsError:
+            if _inode(target_fd, target) == _inode(parent_fd, base):
+                return
+            self._remove(parent_fd, base)
+            os.link(target, base, src_dir_fd=target_fd, dst_dir_fd=parent_fd, follow_symlinks=False)
+
     def _remove(self, parent_fd: int, base: bytes) -> bool:
         """Makes room for a later entry of the same name; tells whether a whiteout was there."""
-        self._forget()
+        self._parents.forget()
         state = os.lstat(base, dir_fd=parent_fd)
         if stat.S_ISDIR(state.st_mode):
             trees.remove_tree(f"/proc/self/fd/{parent_fd}/{os.fsdecode(base)}")
         else:
             os.unlink(base, dir_fd=parent_fd)
-        return stat.S_ISCHR(state.st_mode) and state.st_rdev == 0
+        return is_whiteout(state)
 
     def _dress_directory(self, fd: int, path: bytes, attributes: Attributes) -> None:
         os.fchown(fd, *_owner(attributes))
         os.fchmod(fd, attributes.mode)
         set_xattrs(fd, attributes.xattrs)
-        self._times[path] = attributes.mtime_ns
-        self._implied.pop(path, None)
+        self._times.add(path, attributes.mtime_ns)
+        if self._implied:
+            self._implied.pop(os.fstat(fd).st_ino, None)
 
     def _dress_node(self, parent_fd: int, base: bytes, attributes: Attributes) -> None:
         uid, gid = _owner(attributes)
@@ -330,7 +322,6 @@ class LayerTree:
         set_xattrs(f"/proc/self/fd/{parent_fd}/{os.fsdecode(base)}", attributes.xattrs)
         times = (attributes.mtime_ns, attributes.mtime_ns)
         os.utime(base, ns=times, dir_fd=parent_fd, follow_symlinks=False)
-        self._inodes += 1
 
 
 def _split(name: bytes) -> tuple[bytes, bytes, bytes]:
@@ -366,7 +357,9 @@ def _owner(attributes: Attributes) -> tuple[int, int]:
     return uid, gid
 
 
-def _write_sparse(fd: int, data: Iterable[memoryview], size: int, segments: Iterable[tuple[int, int]]) -> int:
+def _write_sparse(
+    fd: int, data: Iterable[memoryview], size: int, segments: Iterable[tuple[int, int]], grow: Growth
+) -> int:
     """Gives about what it takes on disk."""
     pieces = iter(data)
     piece = memoryview(b"")
@@ -374,9 +367,11 @@ def _write_sparse(fd: int, data: Iterable[memoryview], size: int, segments: Iter
     for start, length in segments:
         offset, end = start, start + length
         used += -(-length // _BLOCK) * _BLOCK
+        grow(_BLOCK, 0)
         while offset < end:
             if not piece:
                 piece = next(pieces)
+                grow(len(piece), 0)
             written = os.pwrite(fd, piece[: end - offset], offset)
             piece = piece[written:]
             offset += written
@@ -384,12 +379,8 @@ def _write_sparse(fd: int, data: Iterable[memoryview], size: int, segments: Iter
     return used
 
 
-def _inode(parent_fd: int, base: bytes) -> tuple[int, int] | None:
-    try:
-        state = os.lstat(base, dir_fd=parent_fd)
-    except FileNotFoundError:
-        return None
-    return state.st_dev, state.st_ino
+def _inode(parent_fd: int, base: bytes) -> int:
+    return os.lstat(base, dir_fd=parent_fd).st_ino
 
 
 _HOSTILE: Final = frozenset(

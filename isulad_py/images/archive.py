@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from isulad_py.host import confined
+from isulad_py.host.disk_reserve import DiskReserve
 from isulad_py.host.failures import translated
 from isulad_py.images.inflate import HEAD_BYTES, inflate, is_compressed
 from isulad_py.images.pax import Segments
@@ -177,7 +178,8 @@ class Archive:
 
     def _inflate(self) -> None:
         """Entries are read in any order, which a compressed file does not allow."""
-        taken = given = check_at = 0
+        taken = given = 0
+        room = DiskReserve(self._scratch or tempfile.gettempdir(), keep_bytes=self._limits.reserve_bytes, keep_inodes=0)
 
         def counted() -> Iterator[bytes]:
             nonlocal taken
@@ -189,11 +191,7 @@ class Archive:
             for piece in inflate(counted()):
                 given += len(piece)
                 self._limits.check_expansion(given, taken, "it")
-                if given >= check_at:
-                    check_at = given + self._limits.check_bytes
-                    free = os.fstatvfs(file.fileno())
-                    if free.f_bavail * free.f_frsize < self._limits.reserve_bytes + len(piece):
-                        raise ResourceExhausted(f"inflate into {self._scratch}: the disk is full")
+                room.take(len(piece), 0)
                 file.write(piece)
             file.flush()
             os.close(self._fd)

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -72,8 +73,10 @@ class ArchiveImages:
     async def _unpack(self, chunks: Iterable[bytes], blob: BlobFacts, chain_id: ChainId) -> None:
         staged = await self._layers.stage(chain_id)
         try:
-            recipe = self._layers.recipe_of(staged)
-            tree = await blocking.run_to_end(unpack, chunks, blob, staged, self._limits, recipe)
+            work = partial(
+                unpack, chunks, blob, staged, self._limits, self._layers.recipe_of(staged), grow=self._layers.take
+            )
+            tree = await blocking.run_to_end(work)
             facts = LayerFacts(
                 chain_id=chain_id,
                 diff_id=blob.diff_id,

@@ -17,6 +17,7 @@ from typing import IO, Final, cast
 from isal import igzip, isal_zlib
 
 from isulad_py.host import confined
+from isulad_py.host.disk_reserve import Growth
 from isulad_py.host.failures import translated
 from isulad_py.images.pax import Segments
 from isulad_py.images.tar import Entry, TarReader
@@ -37,7 +38,8 @@ _DATA_KIND: Final = 1
 class RecipeWriter:
     """Written while the layer is unpacked. Without `finish` there is no recipe."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, grow: Growth) -> None:
+        self._grow = grow
         self._pending = bytearray()
         self._gzip = isal_zlib.compressobj(level=1, wbits=_GZIP)
         with translated("keep how the layer was packed:"):
@@ -74,8 +76,10 @@ class RecipeWriter:
             self._write(_FRAME.pack(_LITERAL_KIND, len(data)) + data)
 
     def _write(self, frame: bytes) -> None:
+        data = self._gzip.compress(frame)
+        self._grow(len(data), 0)
         with translated("keep how the layer was packed:"):
-            self._file.write(self._gzip.compress(frame))
+            self._file.write(data)
 
 
 class RecordingReader(TarReader):

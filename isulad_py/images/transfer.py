@@ -116,10 +116,16 @@ class Transfer:
 
     def _consume(self, handover: Handover, blob: BlobFacts, directory: str) -> TreeFacts:
         """In its thread."""
+
+        def grow(used_bytes: int, inodes: int) -> None:
+            handover.check()
+            self._layers.take(used_bytes, inodes)
+
         try:
             # Closed here: an error's traceback would keep the generator, and with it the turn.
             with contextlib.closing(self._in_turns(handover)) as chunks:
-                return unpack(chunks, blob, directory, self.options.limits, self._layers.recipe_of(directory))
+                recipe = self._layers.recipe_of(directory)
+                return unpack(chunks, blob, directory, self.options.limits, recipe, grow=grow)
         finally:
             handover.give_up()
 

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isulad_py.host.disk_reserve import Growth
 from isulad_py.host.layer_tree import LayerTree, TreeFacts
 from isulad_py.images.inflate import inflate
 from isulad_py.images.recipe import RecipeWriter, RecordingReader
@@ -35,14 +36,14 @@ class UnpackLimits(Struct, frozen=True, kw_only=True):
     """Against archives that are made to fill a disk."""
 
     entries: int = 2_000_000
+    """Also of files and directories, with those that no entry but only a name asks for."""
     expansion: int = 200
     """Bytes that one byte of a blob may become..."""
     expansion_grace_bytes: int = 1 << 30
     """...beyond these: honest layers hold large empty files now and then."""
+
     reserve_bytes: int = 64 * 1024 * 1024
-    """Free space that unpacking leaves."""
-    check_bytes: int = 32 * 1024 * 1024
-    """The free space is looked at each time so much has come."""
+    """Free space that an archive leaves where it is inflated to be read."""
 
     def check_expansion(self, given: int, taken: int, what: str) -> None:
         """ResourceExhausted where so many bytes came out of so few."""
@@ -59,21 +60,27 @@ class BlobFacts(Struct, frozen=True, kw_only=True):
 
 
 def unpack(
-    chunks: Iterable[bytes], blob: BlobFacts, directory: str, limits: UnpackLimits, recipe_path: str = ""
+    chunks: Iterable[bytes],
+    blob: BlobFacts,
+    directory: str,
+    limits: UnpackLimits,
+    recipe_path: str = "",
+    *,
+    grow: Growth,
 ) -> TreeFacts:
     """Writes the layer into the empty directory. Raises DataLoss when the archive is not what it should be, BlobDamaged
     when already the blob is not, ResourceExhausted when the disk is full or a limit is reached, Unsupported for what
-    no layer may hold.
+    no layer may hold; and whatever `grow` raises, which is asked every few microseconds and before the disk fills.
 
     When this returns, both digests have been verified, and `recipe_path` (if any) tells how the archive was packed.
     """
     meter = _Meter(blob, limits)
-    tree = LayerTree(directory)
+    tree = LayerTree(directory, grow=grow, max_inodes=limits.entries)
     compressed = meter.compressed(chunks)
     recipe = None
     try:
-        plain = meter.inflated(inflate(compressed), tree)
-        recipe = RecipeWriter(recipe_path) if recipe_path else None
+        plain = meter.inflated(inflate(compressed), grow)
+        recipe = RecipeWriter(recipe_path, grow) if recipe_path else None
         reader = RecordingReader(plain, recipe) if recipe else TarReader(plain)
         facts = _write(reader, tree, limits)
         if recipe is not None:
@@ -116,15 +123,11 @@ class _Meter:
             self._digest.update(chunk)
             yield chunk
 
-    def inflated(self, pieces: Iterable[bytes], tree: LayerTree) -> Iterator[bytes]:
-        check_at = 0
+    def inflated(self, pieces: Iterable[bytes], grow: Growth) -> Iterator[bytes]:
         for piece in pieces:
             self._given += len(piece)
             self._limits.check_expansion(self._given, self._taken, f"layer {self._blob.diff_id}")
-            if self._given >= check_at:
-                check_at = self._given + self._limits.check_bytes
-                if tree.free_bytes() < self._limits.reserve_bytes + len(piece):
-                    raise ResourceExhausted("the disk of the image store is full")
+            grow(0, 0)
             self._diff_id.update(piece)
             yield piece
 

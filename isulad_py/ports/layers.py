@@ -50,6 +50,11 @@ class LayerIngest(Protocol):
         """A new empty directory, reachable by root only. ResourceExhausted where the disk is nearly full."""
         ...
 
+    def take(self, used_bytes: int, inodes: int) -> None:
+        """From any thread: a staged layer is about to grow by so much. ResourceExhausted when that would go into what
+        the disk keeps free."""
+        ...
+
     def recipe_of(self, staged: str) -> str:
         """The path of a file beside the staged directory, in which may be kept how the layer's archive was packed; it
         shares the layer's fate."""

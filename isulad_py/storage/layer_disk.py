@@ -14,6 +14,7 @@ import structlog
 from msgspec import Struct
 
 from isulad_py.host import files, inherit, libc
+from isulad_py.host.disk_reserve import DiskReserve
 from isulad_py.host.failures import translated
 from isulad_py.model.errors import DataLoss, EngineError, HostFailure, ResourceExhausted
 from isulad_py.model.ids import ChainId
@@ -24,7 +25,9 @@ from isulad_py.storage.trash import Trash
 log = structlog.get_logger(__name__)
 
 RESERVE_BYTES: Final = 64 * 1024 * 1024
-"""Free space without which no layer is begun: the database and the logs of what runs need room to go on."""
+"""Free space that layers leave: the database and the logs of what runs need room to go on..."""
+RESERVE_INODES: Final = 1024
+"""...and files."""
 SPARE_SHARE: Final = 0.15
 """Of the disk, free, below which nothing is kept that is only spare: kubelets delete images from there on."""
 _META_LIMIT: Final = 64 * 1024 * 1024
@@ -48,6 +51,8 @@ class LayerDisk:
     def __init__(self, paths: OverlayPaths, *, trash: Trash, boot_id: str) -> None:
         self.paths = paths
         self.trash = trash
+        self.reserve = DiskReserve(paths.ingest, keep_bytes=RESERVE_BYTES, keep_inodes=RESERVE_INODES)
+        """For all layers that come in."""
         self._boot_id = boot_id
 
     def load(self) -> tuple[dict[ChainId, LayerFacts], dict[ChainId, Sealed]]:
@@ -68,15 +73,14 @@ class LayerDisk:
 
     def make_staging(self, folder: str) -> None:
         with translated("stage a layer:"):
-            state = os.statvfs(self.paths.ingest)
-            if state.f_bavail * state.f_frsize < RESERVE_BYTES:
-                message = f"stage a layer: less than {RESERVE_BYTES >> 20} MiB free at {self.paths.ingest}"
-                raise ResourceExhausted(message)
+            self.reserve.check()
             Path(folder).mkdir(0o700)
             files.ensure_dir(f"{folder}/diff", 0o755)
 
     def seal(self, sealed: Sealed) -> None:
         meta = msgspec.json.encode(_Meta(version=1, boot_id=self._boot_id, facts=sealed.facts))
+        if len(meta) > _META_LIMIT:
+            raise ResourceExhausted(f"layer {sealed.facts.chain_id}: {len(meta)} bytes of notes")
         files.write_atomic(f"{sealed.folder}/meta.json", meta, mode=0o600)
 
     def move_in(self, chain: Sequence[ChainId], new: Mapping[ChainId, Sealed]) -> None:

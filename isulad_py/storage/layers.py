@@ -53,6 +53,7 @@ class LayerStore:
         self.paths = disk.paths
         self.trash = disk.trash
         self._disk = disk
+        self.take = disk.reserve.take
         self._published = published
         self._sealed = sealed
         self._clock = clock

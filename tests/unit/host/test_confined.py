@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from isulad_py.host import confined
+from isulad_py.host import confined, libc
 from isulad_py.model.errors import FailedPrecondition, HostFailure, NotFound, ResourceExhausted
 
 
@@ -73,3 +74,18 @@ def test_what_is_in_the_way_is_refused(root: Path) -> None:
     with pytest.raises(FailedPrecondition, match="passwd"):
         confined.mkdir_in_root(str(root), "/etc/passwd")
     assert not (root / "nowhere").exists()
+
+
+def test_renames_elsewhere_only_delay(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """openat2 answers EAGAIN when anything on the machine is renamed while it resolves `..`."""
+    (root / "up").symlink_to("etc/../etc/passwd")
+    failures = iter(range(200))
+
+    def busy(directory_fd: int, path: str, flags: int, *, mode: int = 0, resolve: int = 0) -> int:
+        if next(failures, None) is not None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return real(directory_fd, path, flags, mode=mode, resolve=resolve)
+
+    real = libc.openat2
+    monkeypatch.setattr(libc, "openat2", busy)
+    assert confined.read_in_root(str(root), "up", 100) == b"inside"

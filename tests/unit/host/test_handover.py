@@ -84,3 +84,13 @@ async def test_a_cancelled_producer_can_go_on() -> None:
     assert await handover.put(b"x")
     handover.end()
     assert next(chunks) == b"x"
+
+
+async def test_a_consumer_at_work_can_ask_whether_it_still_is_wanted() -> None:
+    handover = Handover(100)
+    handover.check()
+    handover.end()
+    handover.check()
+    handover.abort()
+    with pytest.raises(Aborted):
+        handover.check()

@@ -12,9 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from isulad_py.host import inherit, layer_tree, mounts, trees
+from isulad_py.host import directory_times, inherit, layer_tree, mounts, parents, trees
+from isulad_py.host.disk_reserve import Growth
 from isulad_py.host.layer_tree import LayerTree
-from isulad_py.model.errors import DataLoss, EngineError, ResourceExhausted
+from isulad_py.model.errors import Aborted, DataLoss, EngineError, ResourceExhausted
+from tests.fakes.growth import Tally, freely
 
 
 class Attributes(Struct):
@@ -39,9 +41,13 @@ def root(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def tree(root: Path) -> Iterator[LayerTree]:
-    tree = LayerTree(str(root))
+    tree = new_tree(root)
     yield tree
     tree.close()
+
+
+def new_tree(root: Path, grow: Growth = freely, max_inodes: int = 1_000_000) -> LayerTree:
+    return LayerTree(str(root), grow=grow, max_inodes=max_inodes)
 
 
 def count_descriptors() -> int:
@@ -183,11 +189,10 @@ def test_a_parent_swapped_for_a_link_is_seen_anew(tree: LayerTree, root: Path) -
     tree.directory(b"a/b", FOLDER)
     put(tree, b"a/b/first")
     tree.symlink(b"a", PLAIN, b"../outside")
-    with pytest.raises(DataLoss):
-        put(tree, b"a/b/second")
-    with pytest.raises(DataLoss):
-        put(tree, b"a/third")
+    put(tree, b"a/b/second")
+    put(tree, b"a/third")
     assert list(outside.iterdir()) == []
+    assert sorted(path.name for path in (root / "outside").iterdir()) == ["b", "third"]
     tree.directory(b"a", FOLDER)
     put(tree, b"a/fourth")
     assert [path.name for path in (root / "a").iterdir()] == ["fourth"]
@@ -275,18 +280,74 @@ def test_the_root_itself(tree: LayerTree, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [b"n" * 256, b"d/" * 2100 + b"x", b"nul\0byte", b"file/below", b"dangling/below", b"dangling/a/below"]
+    "name",
+    [
+        b"n" * 256,
+        b"d/" * 2100 + b"x",
+        b"nul\0byte",
+        b"file/below",
+        b"to-file/below",
+        b"long/" + (b"n" * 200 + b"/") * 12 + b"x",
+    ],
 )
 def test_names_that_cannot_be_are_refused(tree: LayerTree, root: Path, name: bytes) -> None:
     put(tree, b"file")
-    tree.symlink(b"dangling", PLAIN, b"nowhere")
+    tree.symlink(b"to-file", PLAIN, b"file")
+    tree.symlink(b"long", PLAIN, (b"n" * 200 + b"/") * 12 + b"d")
     with pytest.raises(DataLoss):
         put(tree, name)
-    assert (root / "dangling").is_symlink()
+    assert (root / "to-file").is_symlink()
     put(tree, b"after")
 
 
-def test_the_deepest_possible_name(tree: LayerTree) -> None:
+def test_a_link_to_what_a_layer_below_has(tree: LayerTree, root: Path) -> None:
+    """`/var/run` leads to `../run`, which this layer has no entry for: containerd makes it."""
+    tree.directory(b"var", FOLDER)
+    tree.symlink(b"var/run", PLAIN, b"../run")
+    put(tree, b"var/run/lock/x")
+    put(tree, b"var/run/y")
+    tree.symlink(b"again", PLAIN, b"/var/../opt/./app/../app")
+    put(tree, b"again/below/z")
+    tree.symlink(b"hidden", PLAIN, b"var/run/deep")
+    tree.whiteout(b"hidden/.gone") if os.geteuid() == 0 else None
+    facts = tree.finish()
+    assert (root / "run/lock/x").read_bytes() == b"x"
+    assert (root / "run/y").read_bytes() == b"x"
+    assert (root / "opt/app/below/z").read_bytes() == b"x"
+    assert (root / "var/run").readlink() == Path("../run")
+    # By the paths that lead there without a link: it is there that the layers below have them.
+    assert {b"run", b"run/lock", b"opt", b"opt/app", b"opt/app/below"} <= set(facts.implied)
+    assert not any(path.startswith((b"var/run/", b"again", b"hidden/")) for path in facts.implied)
+
+
+def test_an_entry_for_an_implied_directory_may_come_through_a_link(tree: LayerTree, root: Path) -> None:
+    put(tree, b"d/a/x")
+    tree.symlink(b"l", PLAIN, b"d")
+    tree.directory(b"l/a", Attributes(mode=0o700))
+    assert tree.finish().implied == (b"", b"d")
+    assert stat.S_IMODE((root / "d/a").stat().st_mode) == 0o700
+
+
+@pytest.mark.root
+def test_a_name_below_a_whiteout_of_the_same_layer(tree: LayerTree, root: Path) -> None:
+    tree.whiteout(b"d")
+    put(tree, b"d/e/x")
+    assert (root / "d/e/x").read_bytes() == b"x"
+    assert os.getxattr(root / "d", "trusted.overlay.opaque") == b"y"
+
+
+def test_the_deepest_possible_name(tree: LayerTree, root: Path) -> None:
+    before = count_descriptors()
+    seen = 0
+
+    def look(_used_bytes: int, _inodes: int) -> None:
+        nonlocal seen
+        seen = max(seen, count_descriptors())
+
+    deep = new_tree(root, look)
+    put(deep, b"e/" * 300 + b"x")
+    deep.close()
+    assert seen - before <= parents.MAX_OPEN + 8
     put(tree, b"d/" * 2000 + b"x")
     facts = tree.finish()
     assert facts.inodes == 2002
@@ -337,7 +398,7 @@ def test_a_full_disk_is_told_as_such(tree: LayerTree, root: Path) -> None:
     disk.mkdir()
     mounts.mount("tmpfs", str(disk), "tmpfs", 0, "size=64k")
     try:
-        small = LayerTree(str(disk))
+        small = new_tree(disk)
         with pytest.raises(ResourceExhausted, match=r"'big'.*no space"):
             put(small, b"big", bytes(200_000))
         small.close()
@@ -349,10 +410,80 @@ def test_many_directories_do_not_hold_many_descriptors(tree: LayerTree) -> None:
     before = count_descriptors()
     for number in range(300):
         put(tree, b"d%d/e/file" % number)
-    assert count_descriptors() - before <= layer_tree.MAX_OPEN + 8
+    assert count_descriptors() - before <= parents.MAX_OPEN + 8
     tree.finish()
     tree.close()
     assert count_descriptors() == before - 1
+
+
+def test_what_names_imply_is_counted_and_bounded(root: Path) -> None:
+    tally = Tally()
+    tree = new_tree(root, tally, max_inodes=100)
+    put(tree, b"a/" * 50 + b"f")
+    assert (tally.inodes, tally.used_bytes) == (51, 51 * 4096 + 1)
+    with pytest.raises(ResourceExhausted, match="more than 100 entries and directories"):
+        put(tree, b"b/" * 100 + b"f")
+    assert tally.inodes <= 101
+    tree.close()
+
+
+def test_the_paths_of_implied_directories_are_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer_tree, "MAX_IMPLIED_BYTES", 100_000)
+    tree = new_tree(root)
+    put(tree, b"a/" * 200 + b"f")  # about 40,000 of paths, and 12,800 for keeping them
+    with pytest.raises(ResourceExhausted, match="without an entry"):
+        put(tree, b"b/" * 300 + b"f")
+    tree.close()
+
+
+def test_work_is_given_up_in_the_midst_of_a_name(root: Path) -> None:
+    tally = Tally(at_inodes=30, stop=lambda: Aborted("given up"))
+    tree = new_tree(root, tally)
+    before = count_descriptors()
+    with pytest.raises(Aborted):
+        put(tree, b"a/" * 1000 + b"f")
+    assert tally.inodes == 30
+    tree.close()
+    assert count_descriptors() < before
+
+
+def test_every_way_to_grow_is_asked_about(root: Path) -> None:
+    tally = Tally()
+    tree = new_tree(root, tally)
+    attempts: list[tuple[int, int, Callable[[], None]]] = [
+        (1, 4096 + 1, lambda: put(tree, b"file")),
+        (1, 4096, lambda: tree.directory(b"folder", FOLDER)),
+        (0, 0, lambda: tree.directory(b"folder", FOLDER)),
+        (1, 0, lambda: tree.symlink(b"link", PLAIN, b"x")),
+        (0, 0, lambda: tree.hardlink(b"again", b"file")),
+        (1, 0, lambda: tree.node(b"fifo", PLAIN, stat.S_IFIFO)),
+        (
+            1,
+            3 * 4096 + 8,
+            lambda: tree.file(
+                b"sparse", PLAIN, [memoryview(b"12345678")], size=1 << 20, segments=[(0, 4), (1 << 19, 4)]
+            ),
+        ),
+    ]
+    for inodes, used_bytes, attempt in attempts:
+        was = tally.inodes, tally.used_bytes
+        attempt()
+        assert (tally.inodes - was[0], tally.used_bytes - was[1]) == (inodes, used_bytes)
+    assert tree.finish().inodes == tally.inodes + 1
+    tree.close()
+
+
+def test_the_times_of_many_directories(tree: LayerTree, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directory_times, "MEMORY_BYTES", 100)
+    spooled = new_tree(root)
+    for number in range(50):
+        spooled.directory(b"d%d" % number, Attributes(mode=0o755, mtime_ns=number * 1_000_000_007))
+        put(spooled, b"d%d/f" % number)
+    spooled.directory(b"d7", Attributes(mode=0o755, mtime_ns=-5))
+    spooled.finish()
+    spooled.close()
+    assert [(root / f"d{number}").stat().st_mtime_ns for number in (3, 7, 49)] == [3_000_000_021, -5, 49_000_000_343]
+    assert [path.name for path in root.parent.iterdir()] == ["root"]
 
 
 NAME = st.sampled_from([b"a", b"b", b"c", b"..", b"."])
@@ -382,7 +513,7 @@ def test_whatever_an_archive_says_nothing_outside_changes(
     for folder in (base, outer):
         (folder / "canary").mkdir()
         (folder / "canary/file").write_text("alive")
-    tree = LayerTree(str(root))
+    tree = new_tree(root)
     for kind, name, *rest in operations:
         other = b"".join(rest)
         try:

@@ -13,6 +13,7 @@ from isulad_py.images.recipe import Recipe
 from isulad_py.images.unpack import BlobFacts, UnpackLimits, unpack
 from isulad_py.model.errors import DataLoss, NotFound
 from isulad_py.model.ids import Digest
+from tests.fakes.growth import freely
 from tests.images import Dir, Entry, File, Hardlink, Symlink, layer_of, tar
 
 ME = (os.geteuid(), os.getegid())
@@ -28,7 +29,7 @@ def kept(folder: Path, archive: bytes, step: int = 70_000) -> Recipe:
     layer = layer_of(archive)
     blob = BlobFacts(digest=Digest(layer.digest), size=len(layer.blob), diff_id=Digest(layer.diff_id))
     chunks = [layer.blob[at : at + step] for at in range(0, len(layer.blob), step)]
-    unpack(chunks, blob, str(root), UnpackLimits(), str(path))
+    unpack(chunks, blob, str(root), UnpackLimits(), str(path), grow=freely)
     return Recipe(str(path), str(root))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import tarfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
+from isulad_py.host.handover import Handover
 from isulad_py.model.errors import (
     DataLoss,
     EngineError,
@@ -22,7 +24,7 @@ from isulad_py.model.errors import (
     Unsupported,
 )
 from tests.fakes.registry import Handler, cut_after, range_start
-from tests.images import layer_of, make_image
+from tests.images import File, layer_of, make_image, tar_layer
 from tests.unit.images.stand import (
     FAST,
     IMPATIENT,
@@ -216,3 +218,37 @@ async def test_a_layer_failing_for_the_disk_is_not_asked_elsewhere(stand: Stand)
     options = replace(FAST, limits=replace(FAST.limits, entries=0))
     with pytest.raises(ResourceExhausted, match="more than 0 entries"):
         await stand.pull(name, options)
+
+
+async def test_a_cancelled_pull_ends_in_the_midst_of_what_a_name_implies(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few hundred bytes ask for thousands of directories: nothing more has to come for that."""
+    deep = [File(f"{number}/" + "a/" * 300 + "f", uid=os.geteuid(), gid=os.getegid()) for number in range(20)]
+    name = stand.registry.put("app", "v1", make_image([tar_layer(deep)]))
+    asked, begun = 0, asyncio.Event()
+    loop, take = asyncio.get_running_loop(), stand.store.take
+    aborted = threading.Event()
+    abort = Handover.abort
+
+    def told(handover: Handover) -> None:
+        abort(handover)
+        aborted.set()
+
+    def noted(used_bytes: int, inodes: int) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 500:
+            loop.call_soon_threadsafe(begun.set)
+            aborted.wait()
+        take(used_bytes, inodes)
+
+    monkeypatch.setattr(stand.store, "take", noted)
+    monkeypatch.setattr(Handover, "abort", told)
+    pull = asyncio.ensure_future(stand.pull(name))
+    await begun.wait()
+    pull.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pull
+    await stand.close()
+    assert asked == 500

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from isulad_py.host.layer_tree import IMPLIED_BYTES, MAX_IMPLIED_BYTES
 from isulad_py.model.errors import HostFailure, InvalidInput, ResourceExhausted
 from isulad_py.model.ids import ChainId, Digest
 from isulad_py.ports.layers import LayerFacts
@@ -83,9 +84,25 @@ def test_a_layer_under_a_foreign_name_is_moved_aside(disk: LayerDisk) -> None:
 
 def test_a_nearly_full_disk_takes_no_layer(disk: LayerDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layer_disk, "RESERVE_BYTES", 1 << 62)
-    with pytest.raises(ResourceExhausted, match="MiB free"):
-        disk.make_staging(f"{disk.paths.ingest}/x")
+    full = LayerDisk(disk.paths, trash=disk.trash, boot_id="boot")
+    with pytest.raises(ResourceExhausted, match="MiB would be free"):
+        full.make_staging(f"{disk.paths.ingest}/x")
+    with pytest.raises(ResourceExhausted, match="MiB would be free"):
+        full.reserve.take(1, 0)
     assert list(Path(disk.paths.ingest).iterdir()) == []
+
+
+def test_notes_that_the_next_start_could_not_read_are_not_written(disk: LayerDisk) -> None:
+    """The most that unpacking lets pass can be read again."""
+    deep = b"d/" * 2000
+    most = tuple(b"%04d" % n + deep for n in range(MAX_IMPLIED_BYTES // (len(deep) + 4 + IMPLIED_BYTES)))
+    layer = Sealed(folder=f"{disk.paths.ingest}/one", facts=replace(FACTS, implied=most), at=0)
+    disk.make_staging(layer.folder)
+    disk.seal(layer)
+    assert disk.load()[1][CHAIN].facts == layer.facts
+    with pytest.raises(ResourceExhausted, match="bytes of notes"):
+        disk.seal(Sealed(folder=layer.folder, facts=replace(FACTS, implied=(*most, *most)), at=0))
+    assert disk.load()[1][CHAIN].facts == layer.facts
 
 
 def test_strange_chain_ids_name_no_directory(disk: LayerDisk) -> None:

@@ -88,7 +88,9 @@ class Hardlink:
     name: str
     target: str
     mode: int = 0o755
-    """An archive's own tools repeat the target's mode here, and engines set it on the shared inode."""
+    uid: int = 0
+    gid: int = 0
+    """An archive's own tools repeat the target's mode and owner here, and engines set them on the shared inode."""
 
 
 Entry = File | Dir | Symlink | Hardlink | tarfile.TarInfo
@@ -121,7 +123,8 @@ def _tar_info(entry: Entry) -> tuple[tarfile.TarInfo, bytes | None]:
     elif isinstance(entry, Symlink):
         info.type, info.mode, info.linkname = tarfile.SYMTYPE, 0o777, entry.target
     else:
-        info.type, info.mode, info.linkname = tarfile.LNKTYPE, entry.mode, entry.target
+        info.type, info.linkname = tarfile.LNKTYPE, entry.target
+        info.mode, info.uid, info.gid = entry.mode, entry.uid, entry.gid
     return info, data
 
 

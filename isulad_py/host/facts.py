@@ -197,3 +197,11 @@ def _names(path: Path) -> list[str]:
         return [entry.name for entry in path.iterdir()]
     except OSError:
         return []
+
+
+def in_user_namespace() -> bool:
+    """Whether this process is not of the one that owns the host (user_namespaces(7))."""
+    try:
+        return Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]
+    except OSError:
+        return False  # a kernel that has none

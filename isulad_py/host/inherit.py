@@ -7,20 +7,27 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from isulad_py.host import confined
-from isulad_py.host.failures import translated
+from isulad_py.host.failures import translate, translated
 from isulad_py.host.trees import RESOLVE_NO_SYMLINKS
+from isulad_py.model.errors import DataLoss, EngineError, Unsupported
 
 _XATTR_PREFIXES: Final = ("user.", "security.capability", "security.ima", "security.evm", "system.posix_acl_")
 """What a layer may set. Overlay's own attributes would change what other layers mean; labels belong to this host."""
+_ROOM: Final = 1024 * 1024
+"""More than all attributes of a file can take."""
 _READ_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
 _REPLACED: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 def set_xattrs(target: int | str, xattrs: Mapping[str, bytes]) -> None:
-    """What the file system, or the kind of file, cannot hold is left out, as containerd does."""
+    """What the file system, or the kind of file (`user.` on links and devices), cannot hold at all is left out, as
+    containerd does. A file without its capabilities is another program: that is an error.
+
+    Raises Unsupported for what cannot be set here, DataLoss for what no file can have; they name the attribute."""
     for name, value in xattrs.items():
         if not name.startswith(_XATTR_PREFIXES) or name.startswith("user.overlay."):
             continue
@@ -30,8 +37,27 @@ def set_xattrs(target: int | str, xattrs: Mapping[str, bytes]) -> None:
             else:
                 os.setxattr(target, name, value, follow_symlinks=False)
         except OSError as error:
-            if error.errno not in {errno.EOPNOTSUPP, errno.EPERM}:
-                raise
+            if error.errno == errno.EOPNOTSUPP or (error.errno == errno.EPERM and name.startswith("user.")):
+                continue
+            raise _refused(target, name, len(value), error) from error
+
+
+def _refused(target: int | str, name: str, size: int, error: OSError) -> EngineError:
+    what = f"attribute {name[:200]!r} of {size} bytes"
+    match error.errno:
+        case errno.ENOSPC if _has_room(target):
+            return Unsupported(f"{what}: the file system of the image store cannot hold one of that size")
+        case errno.EPERM | errno.EACCES:
+            return Unsupported(f"{what}: this daemon may not set it: {(error.strerror or '').lower()}")
+        case errno.E2BIG | errno.ERANGE | errno.EINVAL | errno.ENAMETOOLONG:
+            return DataLoss(f"{what}: {(error.strerror or '').lower()}")
+    return translate(what, OSError(error.errno, error.strerror))
+
+
+def _has_room(target: int | str) -> bool:
+    """ext4 says "no space left" of a value that is larger than a block, too."""
+    state = os.fstatvfs(target) if isinstance(target, int) else os.statvfs(Path(target).parent)
+    return state.f_bavail * state.f_frsize >= _ROOM
 
 
 def attributes(root: str, below: Sequence[str], implied: Iterable[bytes]) -> None:

@@ -14,15 +14,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Protocol
 
+import structlog
 from msgspec import Struct
 
 from isulad_py.host import trees
 from isulad_py.host.directory_times import DirectoryTimes
 from isulad_py.host.disk_reserve import Growth
+from isulad_py.host.facts import in_user_namespace
 from isulad_py.host.failures import EXHAUSTED, translate
 from isulad_py.host.inherit import set_xattrs
 from isulad_py.host.parents import DIRECTORY, Parents, is_whiteout
-from isulad_py.model.errors import DataLoss, EngineError, ResourceExhausted
+from isulad_py.model.errors import DataLoss, EngineError, ResourceExhausted, Unsupported
+
+log = structlog.get_logger(__name__)
 
 OPAQUE: Final = "trusted.overlay.opaque"
 MAX_IMPLIED_BYTES: Final = 32 * 1024 * 1024
@@ -55,7 +59,8 @@ class TreeFacts(Struct, frozen=True, kw_only=True):
 
 class LayerTree:
     """Raises DataLoss for an entry that no honest archive has, ResourceExhausted when the disk is full or a limit is
-    reached, HostFailure for what the kernel refuses otherwise; each names the entry. And whatever `grow` raises."""
+    reached, Unsupported for what cannot be made here, HostFailure for what the kernel refuses otherwise; each names
+    the entry. And whatever `grow` raises."""
 
     def __init__(self, root: str, *, grow: Growth, max_inodes: int) -> None:
         """`root` is an empty directory, in one that takes the tree's notes. `grow` is told of each entry and of each
@@ -121,7 +126,7 @@ class LayerTree:
                 os.fchown(fd, *_owner(attributes))
                 os.fchmod(fd, attributes.mode)  # after chown, which takes away setuid
                 if attributes.xattrs:
-                    set_xattrs(fd, attributes.xattrs)  # after the data: a write takes away capabilities
+                    _set_xattrs(name, fd, attributes)  # after the data: a write takes away capabilities
                 os.utime(fd, ns=(attributes.mtime_ns, attributes.mtime_ns))
             finally:
                 os.close(fd)
@@ -139,12 +144,12 @@ class LayerTree:
             except FileExistsError:
                 self._remove(fd, base)
                 os.symlink(target, base, dir_fd=fd)
-            self._dress_node(fd, base, attributes)
+            self._dress_node(name, fd, base, attributes)
         except (OSError, ValueError) as error:
             raise _translate(name, error) from error
 
-    def hardlink(self, name: bytes, target: bytes) -> None:
-        """To another entry of this layer, of which it has the attributes."""
+    def hardlink(self, name: bytes, attributes: Attributes, target: bytes) -> None:
+        """To another entry of this layer. The attributes become those of both names, as containerd has it."""
         _, parent, base = self._named(name)
         _, target_parent, target_base = self._named(target)
         if (parent, base) == (target_parent, target_base):
@@ -153,7 +158,8 @@ class LayerTree:
             self._grow(0, 0)
             target_fd = os.dup(self._parents.find(target_parent))
             try:
-                self._link(target_fd, target_base, self._parents.need(parent), base)
+                fd = self._parents.need(parent)
+                self._link(target_fd, target_base, fd, base)
             finally:
                 os.close(target_fd)
         except FileNotFoundError as error:
@@ -162,20 +168,23 @@ class LayerTree:
             raise DataLoss(f"entry {_shown(name)}: link to {_shown(target)}, which cannot have links") from error
         except OSError as error:
             raise _translate(name, error) from error
+        try:
+            self._dress_linked(name, fd, base, attributes)
+        except OSError as error:
+            raise _translate(name, error) from error
 
     def node(self, name: bytes, attributes: Attributes, kind: int, device: tuple[int, int] = (0, 0)) -> None:
-        """A device or a fifo; `kind` is stat's S_IF*."""
+        """A device or a fifo; `kind` is stat's S_IF*. In a user namespace, where nobody may make one, a device is left
+        out, as containerd does; elsewhere Unsupported without CAP_MKNOD."""
         _, parent, base = self._named(name)
         try:
             fd = self._parents.need(parent)
             self._count()
             number = os.makedev(*device)
-            try:
-                os.mknod(base, kind | 0o600, number, dir_fd=fd)
-            except FileExistsError:
-                self._remove(fd, base)
-                os.mknod(base, kind | 0o600, number, dir_fd=fd)
-            self._dress_node(fd, base, attributes)
+            if not self._make_node(fd, base, kind, number):
+                log.warning("device left out: there is none in a user namespace", entry=_shown(name))
+                return
+            self._dress_node(name, fd, base, attributes)
             os.chmod(base, attributes.mode, dir_fd=fd)
         except (OSError, OverflowError) as error:
             raise _translate(name, error) from error
@@ -311,15 +320,41 @@ class LayerTree:
     def _dress_directory(self, fd: int, path: bytes, attributes: Attributes) -> None:
         os.fchown(fd, *_owner(attributes))
         os.fchmod(fd, attributes.mode)
-        set_xattrs(fd, attributes.xattrs)
+        _set_xattrs(path, fd, attributes)
         self._times.add(path, attributes.mtime_ns)
         if self._implied:
             self._implied.pop(os.fstat(fd).st_ino, None)
 
-    def _dress_node(self, parent_fd: int, base: bytes, attributes: Attributes) -> None:
+    def _make_node(self, parent_fd: int, base: bytes, kind: int, number: int) -> bool:
+        """False for a device that cannot be here."""
+        try:
+            try:
+                os.mknod(base, kind | 0o600, number, dir_fd=parent_fd)
+            except FileExistsError:
+                self._remove(parent_fd, base)
+                os.mknod(base, kind | 0o600, number, dir_fd=parent_fd)
+        except PermissionError as error:
+            if in_user_namespace():
+                return False
+            raise OSError(errno.EOPNOTSUPP, "a device cannot be made without CAP_MKNOD") from error
+        return True
+
+    def _dress_linked(self, name: bytes, parent_fd: int, base: bytes, attributes: Attributes) -> None:
+        state = os.lstat(base, dir_fd=parent_fd)
+        uid, gid = _owner(attributes)
+        if (state.st_uid, state.st_gid) != (uid, gid):  # else it would take away capabilities for nothing
+            os.chown(base, uid, gid, dir_fd=parent_fd, follow_symlinks=False)
+        if not stat.S_ISLNK(state.st_mode):
+            os.chmod(base, attributes.mode, dir_fd=parent_fd)
+        self._dress_rest(name, parent_fd, base, attributes)
+
+    def _dress_node(self, name: bytes, parent_fd: int, base: bytes, attributes: Attributes) -> None:
         uid, gid = _owner(attributes)
         os.chown(base, uid, gid, dir_fd=parent_fd, follow_symlinks=False)
-        set_xattrs(f"/proc/self/fd/{parent_fd}/{os.fsdecode(base)}", attributes.xattrs)
+        self._dress_rest(name, parent_fd, base, attributes)
+
+    def _dress_rest(self, name: bytes, parent_fd: int, base: bytes, attributes: Attributes) -> None:
+        _set_xattrs(name, f"/proc/self/fd/{parent_fd}/{os.fsdecode(base)}", attributes)
         times = (attributes.mtime_ns, attributes.mtime_ns)
         os.utime(base, ns=times, dir_fd=parent_fd, follow_symlinks=False)
 
@@ -355,6 +390,13 @@ def _owner(attributes: Attributes) -> tuple[int, int]:
     if not (0 <= uid <= MAX_OWNER and 0 <= gid <= MAX_OWNER):
         raise OSError(errno.EINVAL, f"owner {uid}:{gid} is out of range")
     return uid, gid
+
+
+def _set_xattrs(name: bytes, target: int | str, attributes: Attributes) -> None:
+    try:
+        set_xattrs(target, attributes.xattrs)
+    except EngineError as error:
+        raise type(error)(f"entry {_shown(name)}: {error}") from error
 
 
 def _write_sparse(
@@ -403,6 +445,8 @@ _HOSTILE: Final = frozenset(
 def _translate(name: bytes, error: Exception) -> EngineError:
     if not isinstance(error, OSError):
         return DataLoss(f"entry {_shown(name)}: {error}")
+    if error.errno == errno.EOPNOTSUPP:
+        return Unsupported(f"entry {_shown(name)}: {error.strerror}")
     if error.errno in _HOSTILE and error.errno not in EXHAUSTED:
         return DataLoss(f"entry {_shown(name)}: {(error.strerror or str(error)).lower()}")
     return translate(f"entry {_shown(name)}:", OSError(error.errno, error.strerror))

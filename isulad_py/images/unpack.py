@@ -156,7 +156,7 @@ def _write(reader: TarReader, tree: LayerTree, limits: UnpackLimits) -> TreeFact
             case Kind.SYMLINK:
                 tree.symlink(entry.name, entry, entry.link)
             case Kind.HARDLINK:
-                tree.hardlink(entry.name, entry.link)
+                tree.hardlink(entry.name, entry, entry.link)
             case Kind.CHARACTER | Kind.BLOCK | Kind.FIFO:
                 _write_node(entry, tree)
     reader.drain()

@@ -98,7 +98,7 @@ def layered(form: Any, compression: Any) -> Image:
             File("cleared/old", b"base"),
             Dir("tmp", 0o1777),
             File("bin/su", b"#!", 0o4755, 0, 7),
-            Hardlink("bin/again", "bin/su"),
+            Hardlink("bin/again", "bin/su", 0o4755, gid=7),
             Symlink("link", "etc/keep"),
         ],
         compression,

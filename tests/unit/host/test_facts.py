@@ -113,3 +113,16 @@ def test_swap_can_be_limited_where_a_cgroup_of_v2_has_the_file(tmp_path: Path) -
     assert not facts._swap_accounting({"unified": str(tmp_path)}, 2)
     (tmp_path / "a" / "memory.swap.max").touch()
     assert facts._swap_accounting({"unified": str(tmp_path)}, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"), [("         0          0 4294967295\n", False), ("0 100000 65536\n", True), (None, False)]
+)
+def test_user_namespaces_are_told_by_their_map(monkeypatch: pytest.MonkeyPatch, text: str | None, inside: bool) -> None:
+    def read(_: Path) -> str:
+        if text is None:
+            raise FileNotFoundError
+        return text
+
+    monkeypatch.setattr(Path, "read_text", read)
+    assert facts.in_user_namespace() is inside

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 
+import pytest
+
 from isulad_py.host import inherit
+from isulad_py.model.errors import DataLoss, EngineError, HostFailure, ResourceExhausted, Unsupported
 
 
 def mode(path: Path) -> int:
@@ -49,3 +53,55 @@ def test_links_are_never_followed(tmp_path: Path) -> None:
     (top / "a").symlink_to(outside)
     inherit.attributes(str(top), [str(low)], [b"a", b"a/d", b"gone"])
     assert mode(outside / "d") == 0o755
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "setxattr", refuse)
+
+
+CASES = [
+    ("security.capability", errno.EPERM, Unsupported, "may not set it"),
+    ("security.ima", errno.EPERM, Unsupported, "may not set it"),
+    ("security.capability", errno.EINVAL, DataLoss, "invalid argument"),
+    ("user.big", errno.E2BIG, DataLoss, "argument list too long"),
+    ("user.big", errno.ENOSPC, Unsupported, "cannot hold one of that size"),
+    ("user.x", errno.EIO, HostFailure, "input/output error"),
+]
+
+
+@pytest.mark.parametrize(("name", "number", "kind", "words"), CASES)
+@pytest.mark.parametrize("by_path", [True, False])
+def test_attributes_that_are_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    number: int,
+    kind: type[EngineError],
+    words: str,
+    by_path: bool,
+) -> None:
+    refusing(monkeypatch, number)
+    fd = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with pytest.raises(kind, match=rf"attribute '{name}' of 3 bytes: .*{words}"):
+            inherit.set_xattrs(str(tmp_path) if by_path else fd, {name: b"abc"})
+    finally:
+        os.close(fd)
+
+
+def test_a_full_disk_is_not_taken_for_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusing(monkeypatch, errno.ENOSPC)
+    monkeypatch.setattr(inherit, "_ROOM", 1 << 62)
+    with pytest.raises(ResourceExhausted, match="no space left"):
+        inherit.set_xattrs(str(tmp_path), {"user.a": b"x"})
+
+
+@pytest.mark.parametrize(("name", "number"), [("user.a", errno.EPERM), ("security.capability", errno.EOPNOTSUPP)])
+def test_attributes_that_a_file_cannot_have_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, number: int
+) -> None:
+    refusing(monkeypatch, number)
+    inherit.set_xattrs(str(tmp_path), {name: b"x"})

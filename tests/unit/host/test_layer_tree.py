@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from msgspec import Struct
 from isulad_py.host import directory_times, inherit, layer_tree, mounts, parents, trees
 from isulad_py.host.disk_reserve import Growth
 from isulad_py.host.layer_tree import LayerTree
-from isulad_py.model.errors import Aborted, DataLoss, EngineError, ResourceExhausted
+from isulad_py.model.errors import Aborted, DataLoss, EngineError, ResourceExhausted, Unsupported
 from tests.fakes.growth import Tally, freely
 
 
@@ -29,6 +30,8 @@ class Attributes(Struct):
 
 PLAIN = Attributes()
 FOLDER = Attributes(mode=0o755)
+CAPABILITY = bytes.fromhex("0100000200200000000000000000000000000000")
+"""cap_net_raw=ep (linux/capability.h, struct vfs_cap_data)."""
 
 
 @pytest.fixture
@@ -60,11 +63,12 @@ def put(tree: LayerTree, name: bytes, text: bytes = b"x", attributes: Attributes
 
 @pytest.mark.root
 def test_attributes_survive(tree: LayerTree, root: Path) -> None:
-    put(tree, b"bin/su", b"program", Attributes(mode=0o4755, uid=7, gid=8, xattrs={"user.note": b"\0\xff"}))
+    su_attributes = Attributes(mode=0o4755, uid=7, gid=8, xattrs={"user.note": b"\0\xff"})
+    put(tree, b"bin/su", b"program", su_attributes)
     tree.directory(b"tmp/", Attributes(mode=0o1777, uid=1, gid=2, mtime_ns=5_000_000_000))
     put(tree, b"tmp/file")
     tree.symlink(b"link", Attributes(uid=3, gid=4), b"../../outside")
-    tree.hardlink(b"bin/su2", b"bin/su")
+    tree.hardlink(b"bin/su2", su_attributes, b"bin/su")
     tree.node(b"null", Attributes(mode=0o666, gid=9), stat.S_IFCHR, (1, 3))
     tree.node(b"disk", Attributes(mode=0o600), stat.S_IFBLK, (8, 0))
     tree.node(b"pipe", Attributes(mode=0o620), stat.S_IFIFO)
@@ -110,8 +114,8 @@ def test_climbing_out_is_refused(tree: LayerTree, root: Path, name: bytes) -> No
         lambda: put(tree, name),
         lambda: tree.directory(name, FOLDER),
         lambda: tree.symlink(name, PLAIN, b"/"),
-        lambda: tree.hardlink(b"here", name),
-        lambda: tree.hardlink(name, b"here"),
+        lambda: tree.hardlink(b"here", PLAIN, name),
+        lambda: tree.hardlink(name, PLAIN, b"here"),
         lambda: tree.node(name, PLAIN, stat.S_IFIFO),
         lambda: tree.whiteout(name),
         lambda: tree.opaque(name),
@@ -167,20 +171,67 @@ def test_a_link_inside_is_followed_for_parents_only(tree: LayerTree, root: Path)
     assert not (root / "file").is_symlink()
 
 
+@pytest.mark.root
+def test_a_hard_link_gives_its_attributes_to_both_names(tree: LayerTree, root: Path) -> None:
+    put(tree, b"file", b"x", Attributes(mode=0o644, xattrs={"user.a": b"1"}))
+    tree.hardlink(b"link", Attributes(mode=0o4755, uid=5, gid=6, mtime_ns=7, xattrs={"user.b": b"2"}), b"file")
+    state = (root / "file").stat()
+    assert (stat.S_IMODE(state.st_mode), state.st_uid, state.st_gid, state.st_mtime_ns) == (0o4755, 5, 6, 7)
+    assert os.listxattr(root / "link") == ["user.a", "user.b"]
+    tree.symlink(b"symlink", PLAIN, b"file")
+    tree.hardlink(b"second", Attributes(mode=0o600, uid=9), b"symlink")
+    assert (root / "symlink").lstat().st_uid == 9
+    assert stat.S_IMODE((root / "file").stat().st_mode) == 0o4755
+
+
+@pytest.mark.root
+def test_a_hard_link_of_the_same_owner_keeps_capabilities(tree: LayerTree, root: Path) -> None:
+    put(tree, b"ping", b"x", Attributes(mode=0o755, xattrs={"security.capability": CAPABILITY}))
+    tree.hardlink(b"ping6", Attributes(mode=0o755), b"ping")
+    assert os.getxattr(root / "ping6", "security.capability") == CAPABILITY
+
+
+def test_attributes_that_cannot_be_set_are_told(tree: LayerTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    attributes = Attributes(xattrs={"user.big": bytes(70_000)})
+    with pytest.raises(DataLoss, match=r"entry 'a': attribute 'user.big' of 70000 bytes"):
+        put(tree, b"a", b"x", attributes)
+    with pytest.raises(DataLoss, match=r"entry 'd': attribute 'user.big'"):
+        tree.directory(b"d", attributes)
+    monkeypatch.setattr(inherit, "_XATTR_PREFIXES", ("security.",))
+    long = Attributes(xattrs={"security." + "x" * 300: b""})
+    with pytest.raises(EngineError, match=r"entry 'l': attribute 'security.x"):
+        tree.symlink(b"l", long, b"x")
+    with pytest.raises(EngineError, match=r"entry 'f': attribute 'security.x"):
+        tree.node(b"f", long, stat.S_IFIFO)
+
+
+def test_devices_without_the_capability(tree: LayerTree, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "mknod", refuse)
+    monkeypatch.setattr(layer_tree, "in_user_namespace", lambda: False)
+    with pytest.raises(Unsupported, match=r"entry 'dev/null': a device cannot be made without CAP_MKNOD"):
+        tree.node(b"dev/null", PLAIN, stat.S_IFCHR, (1, 3))
+    monkeypatch.setattr(layer_tree, "in_user_namespace", lambda: True)
+    tree.node(b"dev/null", PLAIN, stat.S_IFCHR, (1, 3))
+    assert list((root / "dev").iterdir()) == []
+
+
 def test_a_hard_link_never_leaves_the_layer(tree: LayerTree, root: Path) -> None:
     (root.parent / "secret").write_text("precious")
     tree.symlink(b"up", PLAIN, b"..")
     tree.symlink(b"secret-link", PLAIN, b"../secret")
     with pytest.raises(DataLoss, match="not in this layer"):
-        tree.hardlink(b"stolen", b"up/secret")
+        tree.hardlink(b"stolen", PLAIN, b"up/secret")
     with pytest.raises(DataLoss, match="not in this layer"):
-        tree.hardlink(b"stolen", b"/etc/passwd")
-    tree.hardlink(b"stolen", b"secret-link")  # to the symbolic link itself
+        tree.hardlink(b"stolen", PLAIN, b"/etc/passwd")
+    tree.hardlink(b"stolen", PLAIN, b"secret-link")  # to the symbolic link itself
     assert (root / "stolen").is_symlink()
     assert (root.parent / "secret").stat().st_nlink == 1
     tree.directory(b"folder", FOLDER)
     with pytest.raises(DataLoss, match="cannot have links"):
-        tree.hardlink(b"stolen", b"folder")
+        tree.hardlink(b"stolen", PLAIN, b"folder")
 
 
 def test_a_parent_swapped_for_a_link_is_seen_anew(tree: LayerTree, root: Path) -> None:
@@ -216,7 +267,7 @@ def test_a_later_entry_replaces_an_earlier_one(tree: LayerTree, root: Path, firs
         elif kind == "fifo":
             tree.node(b"name", PLAIN, stat.S_IFIFO)
         elif kind == "hardlink":
-            tree.hardlink(b"name", b"other")
+            tree.hardlink(b"name", PLAIN, b"other")
         else:
             tree.directory(b"name", FOLDER)
             if kind == "full directory":
@@ -235,9 +286,9 @@ def test_a_later_entry_replaces_an_earlier_one(tree: LayerTree, root: Path, firs
 
 def test_a_hard_link_to_itself_keeps_the_file(tree: LayerTree, root: Path) -> None:
     put(tree, b"file", b"content")
-    tree.hardlink(b"file", b"./file")
+    tree.hardlink(b"file", PLAIN, b"./file")
     tree.symlink(b"here", PLAIN, b".")
-    tree.hardlink(b"here/file", b"file")
+    tree.hardlink(b"here/file", PLAIN, b"file")
     assert (root / "file").read_bytes() == b"content"
 
 
@@ -455,7 +506,7 @@ def test_every_way_to_grow_is_asked_about(root: Path) -> None:
         (1, 4096, lambda: tree.directory(b"folder", FOLDER)),
         (0, 0, lambda: tree.directory(b"folder", FOLDER)),
         (1, 0, lambda: tree.symlink(b"link", PLAIN, b"x")),
-        (0, 0, lambda: tree.hardlink(b"again", b"file")),
+        (0, 0, lambda: tree.hardlink(b"again", PLAIN, b"file")),
         (1, 0, lambda: tree.node(b"fifo", PLAIN, stat.S_IFIFO)),
         (
             1,
@@ -524,7 +575,7 @@ def test_whatever_an_archive_says_nothing_outside_changes(
             elif kind == "symlink":
                 tree.symlink(name, PLAIN, other)
             elif kind == "hardlink":
-                tree.hardlink(name, other)
+                tree.hardlink(name, PLAIN, other)
             elif kind == "whiteout":
                 tree.whiteout(name)
             elif kind == "opaque":

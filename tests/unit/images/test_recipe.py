@@ -39,7 +39,7 @@ ENTRIES: list[Entry] = [
     file("a/" + "long" * 60, b"x" * 511),
     file("a/block", b"y" * 512),
     file("a/large", random.Random(1).randbytes(700_000)),
-    Hardlink("a/again", "a/large"),
+    Hardlink("a/again", "a/large", uid=ME[0], gid=ME[1]),
 ]
 
 

@@ -22,7 +22,7 @@ from isulad_py.images.unpack import BlobFacts, UnpackLimits, unpack
 from isulad_py.model.errors import DataLoss, EngineError, ResourceExhausted
 from isulad_py.model.ids import Digest
 from tests.fakes.growth import freely
-from tests.images import Dir, Entry, File, Hardlink, ImageLayer, Symlink, busybox_layer, layer_of, tar, tar_layer
+from tests.images import MTIME, Dir, Entry, File, Hardlink, ImageLayer, Symlink, busybox_layer, layer_of, tar, tar_layer
 
 LIMITS = UnpackLimits()
 ME = (os.geteuid(), os.getegid())
@@ -269,7 +269,7 @@ def snapshot(folder: Path) -> dict[str, tuple[object, ...]]:
                     File("d/setuid", b"x", 0o6755, 7, 8),
                     File("d/xattr", b"x", xattrs={"user.a": b"1", "user.b": b"\x01\x02"}),
                     Symlink("d/" + "long" * 60, "target" * 30),
-                    Hardlink("again", "d/setuid"),
+                    info("again", tarfile.LNKTYPE, linkname="d/setuid", mode=0o6755, uid=7, gid=8, mtime=MTIME),
                     File("empty", b""),
                 ]
             ),

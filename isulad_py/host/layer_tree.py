@@ -55,6 +55,8 @@ class TreeFacts(Struct, frozen=True, kw_only=True):
     implied: tuple[bytes, ...]
     """Directories that had no entry of their own, nearest to the root first: their attributes are those of the layer
     below (`host.inherit`). The root is the empty name."""
+    replaced: bytes = b""
+    """The last part of the name of an entry with contents that a later one took the place of."""
 
 
 class LayerTree:
@@ -73,6 +75,7 @@ class LayerTree:
         """By inode: an entry of their own may come under another name."""
         self._implied_bytes = 0
         self._root_implied = True
+        self._replaced = b""
         self._parents = Parents(root, self._make_implied)
         try:
             self._times = DirectoryTimes(str(Path(root).parent))
@@ -226,6 +229,7 @@ class LayerTree:
         return TreeFacts(
             used_bytes=self._used_bytes,
             inodes=self._inodes,
+            replaced=self._replaced,
             implied=(b"", *implied) if self._root_implied else tuple(implied),
         )
 
@@ -311,6 +315,8 @@ class LayerTree:
         """Makes room for a later entry of the same name; tells whether a whiteout was there."""
         self._parents.forget()
         state = os.lstat(base, dir_fd=parent_fd)
+        if (stat.S_ISREG(state.st_mode) and state.st_size) or stat.S_ISDIR(state.st_mode):
+            self._replaced = self._replaced or base
         if stat.S_ISDIR(state.st_mode):
             trees.remove_tree(f"/proc/self/fd/{parent_fd}/{os.fsdecode(base)}")
         else:

@@ -16,7 +16,7 @@ import msgspec
 from isulad_py.host.failures import translated
 from isulad_py.images.manifest import OCI_INDEX, OCI_MANIFEST, digest_of
 from isulad_py.images.recipe import Recipe
-from isulad_py.model.errors import DataLoss, InvalidInput, NotFound
+from isulad_py.model.errors import DataLoss, InvalidInput, NotFound, Unsupported
 from isulad_py.model.image import ImageRecord
 
 DOCKER: Final = "docker-archive"
@@ -60,7 +60,7 @@ class _Writer:
             try:
                 written[layer.diff_id] = size = recipe.size()
                 self._add(entry, size, _verified(recipe, layer.diff_id))
-            except (NotFound, DataLoss) as error:
+            except (NotFound, DataLoss, Unsupported) as error:
                 raise type(error)(f"archive {self._path}: layer {layer.diff_id}: {error}") from error
         if form == OCI:
             self._oci_documents(image, written)
@@ -117,7 +117,7 @@ def _verified(recipe: Recipe, diff_id: str) -> Iterator[bytes]:
         yield piece
     found = f"{digest.name}:{digest.hexdigest()}"
     if found != diff_id:
-        raise DataLoss(f"its files give {found} by now: pull or load the image again")
+        raise recipe.lost(f"its files give {found} by now")
 
 
 def _value(digest: str) -> str:

@@ -3,7 +3,8 @@ data. With the unpacked files this makes the very same archive again, so that wh
 came in. Synchronous.
 
 A gzip stream of frames. Literal: kind 0, length, bytes. Data: kind 1, length of the name, length of the data, number
-of pieces, name, pieces (offset and length in a sparse file; none: from the start).
+of pieces, name, pieces (offset and length in a sparse file; none: from the start). Replaced: kind 2, length, name: an
+entry whose place a later one took, so that its data may be on disk no more.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from isulad_py.host import confined
 from isulad_py.host.disk_reserve import Growth
 from isulad_py.host.failures import translated
 from isulad_py.images.pax import Segments
-from isulad_py.images.tar import Entry, TarReader
-from isulad_py.model.errors import DataLoss, EngineError, NotFound
+from isulad_py.images.tar import Entry, Kind, TarReader
+from isulad_py.images.whiteouts import is_marker
+from isulad_py.model.errors import DataLoss, EngineError, NotFound, Unsupported
 
 READ_BYTES: Final = 256 * 1024
 _LITERAL_LIMIT: Final = 64 * 1024 * 1024
@@ -33,6 +35,7 @@ _GZIP: Final = 31
 """zlib's code for: gzip's header and checksum."""
 _LITERAL_KIND: Final = 0
 _DATA_KIND: Final = 1
+_REPLACED_KIND: Final = 2
 
 
 class RecipeWriter:
@@ -56,9 +59,11 @@ class RecipeWriter:
         frame = _FRAME.pack(_DATA_KIND, len(name)) + _DATA.pack(length, len(pieces)) + name
         self._write(frame + b"".join(_PIECE.pack(*piece) for piece in pieces))
 
-    def finish(self) -> int:
-        """Gives the size on disk."""
+    def finish(self, replaced: bytes = b"") -> int:
+        """Gives the size on disk. `replaced` names an entry that is not on disk any more."""
         self._flush()
+        if replaced:
+            self._write(_FRAME.pack(_REPLACED_KIND, len(replaced)) + replaced)
         with translated("keep how the layer was packed:"):
             self._file.write(self._gzip.flush())
             size = self._file.tell()
@@ -88,10 +93,20 @@ class RecordingReader(TarReader):
     def __init__(self, chunks: Iterable[bytes], recipe: RecipeWriter) -> None:
         super().__init__(chunks)
         self._recipe = recipe
+        self._literal = False
+        """Whether the data of the entry at hand is on no disk: of a marker, or of a directory as V7 may write it."""
+
+    def data(self) -> Iterator[memoryview]:
+        for piece in super().data():
+            if self._literal:
+                self._recipe.literal(piece)
+            yield piece
 
     def _next(self) -> Entry | None:
         entry = super()._next()
         if entry is not None and self._data_left:
+            self._literal = entry.kind is not Kind.FILE or is_marker(entry.name)
+        if entry is not None and self._data_left and not self._literal:
             self._recipe.data(entry.name, self._data_left, entry.segments)
         return entry
 
@@ -116,11 +131,23 @@ class RecordingReader(TarReader):
 
 
 class Recipe:
-    """Of a layer in the store. Raises NotFound where none was kept, DataLoss for one that is damaged."""
+    """Of a layer in the store. Raises NotFound where none was kept, DataLoss for one that is damaged, Unsupported where
+    the data of replaced entries would be needed."""
 
     def __init__(self, path: str, directory: str) -> None:
         self._path = path
         self._directory = directory
+        self._replaced = b""
+
+    def lost(self, message: str) -> EngineError:
+        """What to raise where the files do not give the archive."""
+        self.size()  # reads up to the end, where it is told
+        if self._replaced:
+            name = os.fsdecode(self._replaced)[:200]
+            return Unsupported(
+                f"it holds {name!r} twice, and what the later one replaced is not kept: it cannot be saved"
+            )
+        return DataLoss(f"{message}: remove its images, and pull or load them again")
 
     def size(self) -> int:
         """Of the archive, in bytes."""
@@ -142,7 +169,11 @@ class Recipe:
         try:
             with cast("IO[bytes]", igzip.open(self._path, "rb")) as stream:  # type: ignore[no-untyped-call]  # isal's own
                 while head := stream.read(_FRAME.size):
-                    yield _frame(stream, head)
+                    literal, name, length, pieces = _frame(stream, head)
+                    if name and not length:
+                        self._replaced = name
+                        continue
+                    yield literal, name, length, pieces
         except FileNotFoundError as error:
             raise NotFound(
                 "how the layer was packed is not known: remove its images, and pull or load them again"
@@ -155,7 +186,7 @@ class Recipe:
         try:
             fd = confined.open_in_root(self._directory, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except EngineError as error:
-            raise DataLoss(f"entry {path[:200]!r} is not on disk any more: {error}") from error
+            raise self.lost(f"entry {path[:200]!r} is not on disk any more: {error}") from error
         try:
             for offset, size in pieces or [(0, length)]:
                 at, end = offset, offset + size
@@ -163,7 +194,7 @@ class Recipe:
                     with translated(f"read {path[:200]!r}:"):
                         data = os.pread(fd, min(READ_BYTES, end - at), at)
                     if not data:
-                        raise DataLoss(f"entry {path[:200]!r} is shorter than it was")
+                        raise self.lost(f"entry {path[:200]!r} is shorter than it was")
                     at += len(data)
                     yield data
         finally:
@@ -173,10 +204,12 @@ class Recipe:
 def _frame(stream: IO[bytes], head: bytes) -> tuple[bytes, bytes, int, list[tuple[int, int]]]:
     kind, size = _FRAME.unpack(head)
     exact = _exact(stream)
-    if kind not in {_LITERAL_KIND, _DATA_KIND} or size > _LITERAL_LIMIT:
+    if kind not in {_LITERAL_KIND, _DATA_KIND, _REPLACED_KIND} or size > _LITERAL_LIMIT:
         raise DataLoss("how the layer was packed cannot be read: a frame of no known kind")
     if kind == _LITERAL_KIND:
         return exact(size), b"", 0, []
+    if kind == _REPLACED_KIND:
+        return b"", exact(size), 0, []
     length, count = _DATA.unpack(exact(_DATA.size))
     name = exact(size)
     return b"", name, length, list(_PIECE.iter_unpack(exact(count * _PIECE.size)))

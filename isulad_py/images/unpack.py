@@ -20,11 +20,10 @@ from isulad_py.host.layer_tree import LayerTree, TreeFacts
 from isulad_py.images.inflate import inflate
 from isulad_py.images.recipe import RecipeWriter, RecordingReader
 from isulad_py.images.tar import Entry, Kind, TarReader
+from isulad_py.images.whiteouts import folder_of_opaque, hidden, is_marker
 from isulad_py.model.errors import DataLoss, ResourceExhausted
 from isulad_py.model.ids import Digest
 
-_WHITEOUT: Final = b".wh."
-_OPAQUE: Final = b".wh..wh..opq"
 _NODES: Final = {Kind.CHARACTER: stat.S_IFCHR, Kind.BLOCK: stat.S_IFBLK, Kind.FIFO: stat.S_IFIFO}
 
 
@@ -84,7 +83,7 @@ def unpack(
         reader = RecordingReader(plain, recipe) if recipe else TarReader(plain)
         facts = _write(reader, tree, limits)
         if recipe is not None:
-            facts = replace(facts, used_bytes=facts.used_bytes + recipe.finish(), inodes=facts.inodes + 1)
+            facts = replace(facts, used_bytes=facts.used_bytes + recipe.finish(facts.replaced), inodes=facts.inodes + 1)
     except BlobDamaged:
         raise
     except DataLoss as error:
@@ -146,7 +145,8 @@ def _write(reader: TarReader, tree: LayerTree, limits: UnpackLimits) -> TreeFact
     for number, entry in enumerate(reader):
         if number >= limits.entries:
             raise ResourceExhausted(f"a layer of more than {limits.entries} entries")
-        if _WHITEOUT in entry.name and _write_whiteout(entry.name, tree):
+        if is_marker(entry.name):
+            _write_whiteout(entry.name, tree)
             continue
         match entry.kind:
             case Kind.FILE:
@@ -167,19 +167,15 @@ def _write_node(entry: Entry, tree: LayerTree) -> None:
     tree.node(entry.name, entry, _NODES[entry.kind], entry.device)
 
 
-def _write_whiteout(name: bytes, tree: LayerTree) -> bool:
-    """Markers become overlay's own form (OCI image spec, layer.md, Whiteouts). False for an ordinary name."""
-    parts = name.rstrip(b"/").split(b"/")
-    folder, base = b"/".join(parts[:-1]), parts[-1]
-    if base == _OPAQUE:
+def _write_whiteout(name: bytes, tree: LayerTree) -> None:
+    """Markers become overlay's own form."""
+    folder = folder_of_opaque(name)
+    if folder is not None:
         tree.opaque(folder)
-        return True
-    if any(part.startswith(_WHITEOUT + _WHITEOUT) for part in parts):
-        return True  # aufs's own bookkeeping, in old images
-    if not base.startswith(_WHITEOUT):
-        return False
-    hidden = base.removeprefix(_WHITEOUT)
-    if hidden in {b"", b".", b".."}:
+        return
+    lost = hidden(name)
+    if lost is None:
+        return
+    if lost.rpartition(b"/")[2] in {b"", b".", b".."}:
         raise DataLoss(f"entry {name[:200]!r} hides nothing that can be hidden")
-    tree.whiteout(folder + b"/" + hidden)
-    return True
+    tree.whiteout(lost)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from isulad_py.model.errors import DataLoss, InvalidInput
+from isulad_py.model.errors import DataLoss, InvalidInput, Unsupported
+from isulad_py.model.reference import parse
 from tests.fakes.tasks import TestTasks
+from tests.images import File, tar
 from tests.unit.images.archive_stand import Stand, docker_files, new_image, oci_files, stand_at, write_tar
 
 
@@ -40,3 +43,13 @@ async def test_a_layer_whose_files_have_changed_is_not_saved(archive_stand: Stan
     assert not list(tmp_path.glob("*.part"))
     with pytest.raises(InvalidInput, match="zip"):
         await archive_stand.archives.save(record, str(target), "zip")
+
+
+async def test_a_layer_that_holds_a_name_twice_is_refused_with_the_reason(archive_stand: Stand, tmp_path: Path) -> None:
+    me = {"uid": os.geteuid(), "gid": os.getegid()}
+    path = tmp_path / "rootfs.tar"
+    path.write_bytes(tar([File("a", b"one", **me), File("b", b"x", **me), File("a", b"two", **me)]))
+    record = await archive_stand.archives.import_rootfs(str(path), parse("example.org/twice:v1"))
+    with pytest.raises(Unsupported, match=r"out.tar: layer sha256:.*holds 'a' twice.*cannot be saved"):
+        await archive_stand.archives.save(record, str(tmp_path / "out.tar"), "oci-archive")
+    assert [name.name for name in tmp_path.glob("out.tar*")] == []

@@ -11,7 +11,7 @@ import pytest
 
 from isulad_py.images.recipe import Recipe
 from isulad_py.images.unpack import BlobFacts, UnpackLimits, unpack
-from isulad_py.model.errors import DataLoss, NotFound
+from isulad_py.model.errors import DataLoss, EngineError, NotFound, Unsupported
 from isulad_py.model.ids import Digest
 from tests.fakes.growth import freely
 from tests.images import Dir, Entry, File, Hardlink, Symlink, layer_of, tar
@@ -56,6 +56,57 @@ def test_an_archive_comes_back_as_it_was(tmp_path: Path, tail: bytes, step: int)
 def test_links_and_names_that_lead_through_them(tmp_path: Path) -> None:
     archive = tar([Dir("real"), Symlink("way", "/real"), file("way/f", b"through"), File("gone/.wh.x")])
     assert b"".join(kept(tmp_path, archive).archive()) == archive
+
+
+@pytest.mark.root
+def test_data_that_is_never_on_disk(tmp_path: Path) -> None:
+    folder = tarfile.TarInfo("v7/")
+    folder.type, folder.size = tarfile.AREGTYPE, 700
+    markers = [file("d/.wh.gone", b"why not"), file(".wh..wh.plnk/1.2", b"x" * 600), file("d/.wh..wh..opq", b"y" * 513)]
+    archive = tar([file("a", b"first"), *markers, folder, file("b", b"last")])
+    assert archive.count(b"\0" * 700)
+    for step in (100, 70_000):
+        place = tmp_path / str(step)
+        place.mkdir()
+        recipe = kept(place, archive, step)
+        assert b"".join(recipe.archive()) == archive
+        assert recipe.size() == len(archive)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [file("a", b"first"), file("b", b"x"), file("./a", b"second one")],
+        [file("a", b"longer than"), file("a", b"this")],
+        [file("d/a", b"first"), Symlink("d", "elsewhere")],
+        [file("a", b"first"), Hardlink("b", "a", uid=ME[0], gid=ME[1]), file("a", b"other")],
+    ],
+)
+def test_what_a_later_entry_replaced_is_not_there_to_be_saved(tmp_path: Path, entries: list[Entry]) -> None:
+    own = [info_of(entry) if isinstance(entry, Symlink) else entry for entry in entries]
+    archive = tar(own)
+    recipe = kept(tmp_path, archive)
+    try:
+        again = b"".join(recipe.archive())
+    except Unsupported as error:
+        told: EngineError = error
+    else:
+        assert again != archive
+        told = recipe.lost("it differs")
+    assert isinstance(told, Unsupported)
+    assert "twice" in str(told)
+
+
+def test_a_name_that_comes_twice_with_the_same_data(tmp_path: Path) -> None:
+    archive = tar([file("a", b"same"), file("b", b"x"), file("a", b"same")])
+    assert b"".join(kept(tmp_path, archive).archive()) == archive
+
+
+def info_of(link: Symlink) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(link.name)
+    info.type, info.linkname = tarfile.SYMTYPE, link.target
+    info.uid, info.gid = ME
+    return info
 
 
 def test_the_other_dialects(tmp_path: Path) -> None:

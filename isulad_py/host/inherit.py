@@ -15,6 +15,7 @@ from isulad_py.host.failures import translate, translated
 from isulad_py.host.trees import RESOLVE_NO_SYMLINKS
 from isulad_py.model.errors import DataLoss, EngineError, Unsupported
 
+OPAQUE: Final = "trusted.overlay.opaque"
 _XATTR_PREFIXES: Final = ("user.", "security.capability", "security.ima", "security.evm", "system.posix_acl_")
 """What a layer may set. Overlay's own attributes would change what other layers mean; labels belong to this host."""
 _ROOM: Final = 1024 * 1024
@@ -60,6 +61,17 @@ def _has_room(target: int | str) -> bool:
     return state.f_bavail * state.f_frsize >= _ROOM
 
 
+def is_opaque(folder: str) -> bool:
+    """Whether what the layers below have there is hidden."""
+    with translated("look at a layer:"):
+        try:
+            return os.getxattr(folder, OPAQUE) == b"y"
+        except OSError as error:
+            if error.errno not in {errno.ENODATA, errno.EOPNOTSUPP}:
+                raise
+            return False
+
+
 def attributes(root: str, below: Sequence[str], implied: Iterable[bytes]) -> None:
     """Gives directories that had no entry of their own the attributes that they have in the layers below (`below`:
     their roots, the nearest first), as they would have been copied up from there. Idempotent."""
@@ -68,8 +80,10 @@ def attributes(root: str, below: Sequence[str], implied: Iterable[bytes]) -> Non
         for folder in (root, *below):
             fds.append(os.open(folder, _READ_DIRECTORY | os.O_CLOEXEC))
             stack.callback(os.close, fds[-1])
+        folders = (root, *below)
+        shown = next((depth for depth, folder in enumerate(folders, 1) if is_opaque(folder)), len(folders))
         for path in implied:
-            source = _find(fds[1:], os.fsdecode(path) or ".")
+            source = _find(fds[1:shown] if path else fds[1:], os.fsdecode(path) or ".")
             if source is not None:
                 try:
                     _copy(source, fds[0], os.fsdecode(path) or ".")

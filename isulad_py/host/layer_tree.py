@@ -22,13 +22,12 @@ from isulad_py.host.directory_times import DirectoryTimes
 from isulad_py.host.disk_reserve import Growth
 from isulad_py.host.facts import in_user_namespace
 from isulad_py.host.failures import EXHAUSTED, translate
-from isulad_py.host.inherit import set_xattrs
+from isulad_py.host.inherit import OPAQUE, set_xattrs
 from isulad_py.host.parents import DIRECTORY, Parents, is_whiteout
 from isulad_py.model.errors import DataLoss, EngineError, ResourceExhausted, Unsupported
 
 log = structlog.get_logger(__name__)
 
-OPAQUE: Final = "trusted.overlay.opaque"
 MAX_IMPLIED_BYTES: Final = 32 * 1024 * 1024
 """Of the paths of directories without an entry of their own, which are kept until the layer below is known..."""
 IMPLIED_BYTES: Final = 64
@@ -207,7 +206,8 @@ class LayerTree:
             raise _translate(name, error) from error
 
     def opaque(self, name: bytes) -> None:
-        """Hides everything that the layers below have in the directory `name`."""
+        """Hides everything that the layers below have in the directory `name`. Overlay overlooks it on the root of a
+        layer: whoever mounts has to look (`inherit.is_opaque`)."""
         path, _, _ = _split(name)
         try:
             self._grow(0, 0)

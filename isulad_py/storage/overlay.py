@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from isulad_py.host import files, mounts
+from isulad_py.host import files, inherit, mounts
 from isulad_py.model.errors import Unsupported
 from isulad_py.model.ids import ChainId
 from isulad_py.storage.paths import OverlayPaths, link_name
@@ -42,6 +43,7 @@ class Places(Struct, frozen=True):
 
 def mount_overlay(paths: OverlayPaths, request: OverlayMount) -> None:
     """Synchronous. Raises Unsupported where there are more layers than one mount can name, else as `host.mounts`."""
+    request = replace(request, layers=_shown(paths, request.layers))
     if not request.userns_path:
         if request.upper or request.layers:
             _mount(paths, request, Places(f"{paths.root}/l/", paths.root, paths.root), Places("", "..", ".."))
@@ -74,6 +76,14 @@ def _mount(paths: OverlayPaths, request: OverlayMount, places: Places, short: Pl
     if len(data) >= PAGE:
         raise Unsupported(f"image: {len(request.layers)} layers are more than one overlay mount can name")
     mounts.mount("overlay", request.target, "overlay", flags, data, cwd=places.links)
+
+
+def _shown(paths: OverlayPaths, layers: tuple[ChainId, ...]) -> tuple[ChainId, ...]:
+    """From the topmost layer up that hides all others: overlay overlooks that mark on the root of a layer."""
+    for depth in range(len(layers) - 1, 0, -1):
+        if inherit.is_opaque(paths.diff(layers[depth])):
+            return layers[depth:]
+    return layers
 
 
 def options(request: OverlayMount, places: Places) -> str:

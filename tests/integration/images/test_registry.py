@@ -117,6 +117,21 @@ def layered(form: Any, compression: Any) -> Image:
     return make_image([base, top], form=form)
 
 
+async def test_a_layer_may_hide_all_that_is_below_it(node: Node, host: str) -> None:
+    """An opaque marker at its root: overlay itself would overlook it there."""
+    layers = [
+        tar_layer([Dir("etc", 0o700), File("etc/old", b"base"), File("gone", b"base")]),
+        tar_layer([File(".wh..wh..opq"), File("etc/new", b"middle")]),
+        tar_layer([File("etc/newer", b"top"), File("top", b"top")]),
+    ]
+    push(host, "opaque", "v1", make_image(layers))
+    record = await node.pull(f"{host}/opaque:v1")
+    root = await node.mount(record)
+    found = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+    assert found == ["etc", "etc/new", "etc/newer", "top"]
+    assert stat.S_IMODE((root / "etc").stat().st_mode) == 0o755, "not that of the one that is hidden"
+
+
 @pytest.mark.parametrize("form", ["docker", "oci"])
 @pytest.mark.parametrize("compression", ["gzip", "zstd", "none"])
 async def test_what_a_container_sees(node: Node, host: str, tmp_path: Path, form: str, compression: str) -> None:

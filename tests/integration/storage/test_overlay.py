@@ -104,6 +104,28 @@ async def test_the_upper_layers_win_and_writes_stay_in_the_container(graph: str,
     assert list(nothing.iterdir()) == []
 
 
+async def test_a_layer_that_hides_all_others(graph: str, tasks: TestTasks) -> None:
+    store = await open_store(graph, tasks)
+
+    def hiding(root: Path) -> None:
+        (root / "b").write_text("middle")
+        os.setxattr(root, "trusted.overlay.opaque", b"y")
+
+    image = (
+        await seal(store, 0, writer("a", "x")),
+        await seal(store, 1, hiding),
+        await seal(store, 2, writer("c", "x")),
+    )
+    await store.publish(image)
+    rootfs = await OverlayRootFilesystems.open(layers=store, tasks=tasks, clock=FakeClock())
+    root = Path(await rootfs.prepare(RootfsRequest(container_id=ONE, layers=image)))
+    view = Path(await store.view("v", image))
+    for folder in (root, view):
+        assert sorted(path.name for path in folder.iterdir()) == ["b", "c"]
+    await store.remove(image)
+    assert await store.present() == set(image), "also the hidden one, which the record of the container names"
+
+
 @pytest.mark.parametrize("count", [60, 128])
 async def test_many_layers_fit_into_one_mount(graph: str, tasks: TestTasks, count: int) -> None:
     store = await open_store(graph, tasks)

@@ -105,3 +105,19 @@ def test_attributes_that_a_file_cannot_have_are_left_out(
 ) -> None:
     refusing(monkeypatch, number)
     inherit.set_xattrs(str(tmp_path), {name: b"x"})
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("marked", ["top", "middle", "low"])
+def test_what_lies_below_an_opaque_layer_does_not_count(tmp_path: Path, marked: str) -> None:
+    low = layer(tmp_path / "low", a=0o700)
+    middle = layer(tmp_path / "middle")
+    middle.chmod(0o711)
+    top = layer(tmp_path / "top", a=0o755)
+    os.setxattr(tmp_path / marked, inherit.OPAQUE, b"y")
+    assert [inherit.is_opaque(str(path)) for path in (top, middle, low)] == [
+        marked == name for name in ("top", "middle", "low")
+    ]
+    inherit.attributes(str(top), [str(middle), str(low)], [b"", b"a"])
+    assert mode(top / "a") == (0o700 if marked == "low" else 0o755)
+    assert mode(top) == 0o711, "the mark hides what is in the root, not the root"

@@ -14,7 +14,7 @@ from isulad_py.config.runtimes import runtime_handlers
 from isulad_py.config.schema import Config
 from isulad_py.config.storage_options import container_size_bytes
 from isulad_py.config.validate import find_program
-from isulad_py.daemon.failpoint import record_failpoint
+from isulad_py.daemon.failpoint import failpoint_in
 from isulad_py.daemon.lifecycle import Lifecycle
 from isulad_py.engine.undo import UNDO
 from isulad_py.host.clock import SystemClock
@@ -73,10 +73,11 @@ async def open_adapters(
 ) -> Adapters:
     """Raises whatever keeps the daemon from starting: a damaged database, a full disk."""
     clock, facts, tasks = SystemClock(), read_facts(), lifecycle.background
-    failpoint = record_failpoint(environment)
+    failpoint = failpoint_in("records", environment)
     records = await SqliteRecords.open(Path(config.graph, "isulad.db"), now_ns=clock.now_ns, failpoint=failpoint)
     lifecycle.on_close("records", records.close)
-    layers = await LayerStore.open(config.graph, tasks=tasks, clock=clock, boot_id=facts.boot_id)
+    failpoint = failpoint_in("layers", environment)
+    layers = await LayerStore.open(config.graph, tasks=tasks, clock=clock, boot_id=facts.boot_id, failpoint=failpoint)
     limit_bytes = container_size_bytes(config.storage_opts)
     overlay = await OverlayRootFilesystems.open(layers=layers, tasks=tasks, clock=clock, limit_bytes=limit_bytes)
     external = await ExternalRootFilesystems.open(config.graph, state=config.state)

@@ -1,6 +1,7 @@
 """Sudden death at a chosen moment, for tests of recovery. Set by ISULAD_FAILPOINT; read in `bootstrap` only.
 
-`records:3:before` and `records:3:after` kill the process (SIGKILL) right before or after the third commit of a record.
+`records:3:before` and `records:3:after` kill the process (SIGKILL) right before or after the third commit of a record,
+`layers:3:after` after the third step by which a layer's directory comes to be, or becomes visible.
 """
 
 from __future__ import annotations
@@ -14,16 +15,20 @@ from isulad_py.model.errors import InvalidInput
 VARIABLE = "ISULAD_FAILPOINT"
 
 
-def record_failpoint(environment: Mapping[str, str]) -> Callable[[str, str, str], None] | None:
-    """What `storage.records` calls around each commit, or None. Raises InvalidInput for one that is not understood."""
+ROOMS = {"records": ("before", "after"), "layers": ("after",)}
+
+
+def failpoint_in(room: str, environment: Mapping[str, str]) -> Callable[[str, str, str], None] | None:
+    """What `storage.records` calls around each commit and `storage.layer_disk` after each step; None where not meant.
+    Raises InvalidInput for one that is not understood."""
     text = environment.get(VARIABLE, "")
     if not text:
         return None
-    room, _, rest = text.partition(":")
+    meant, _, rest = text.partition(":")
     number, _, moment = rest.partition(":")
-    if room != "records" or not number.isdigit() or moment not in {"", "before", "after"}:
-        raise InvalidInput(f"{VARIABLE}: {text!r} is not records:N:before or records:N:after")
-    return _Countdown(int(number), moment or "after")
+    if not number.isdigit() or (moment or "after") not in ROOMS.get(meant, ()):
+        raise InvalidInput(f"{VARIABLE}: {text!r} is not records:N:before, records:N:after or layers:N:after")
+    return _Countdown(int(number), moment or "after") if meant == room else None
 
 
 class _Countdown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,10 @@ SPARE_SHARE: Final = 0.15
 _META_LIMIT: Final = 64 * 1024 * 1024
 
 
+Failpoint = Callable[[str, str, str], None]
+"""For tests of recovery: told of each step (`after`, `layers`, its name) that a crash may be the next thing after."""
+
+
 class Sealed(Struct, frozen=True, kw_only=True):
     folder: str
     facts: LayerFacts
@@ -48,11 +52,12 @@ class _Meta(Struct, frozen=True, kw_only=True):
 
 
 class LayerDisk:
-    def __init__(self, paths: OverlayPaths, *, trash: Trash, boot_id: str) -> None:
+    def __init__(self, paths: OverlayPaths, *, trash: Trash, boot_id: str, failpoint: Failpoint | None = None) -> None:
         self.paths = paths
         self.trash = trash
         self.reserve = DiskReserve(paths.ingest, keep_bytes=RESERVE_BYTES, keep_inodes=RESERVE_INODES)
         """For all layers that come in."""
+        self._failpoint = failpoint
         self._boot_id = boot_id
 
     def load(self) -> tuple[dict[ChainId, LayerFacts], dict[ChainId, Sealed]]:
@@ -75,13 +80,17 @@ class LayerDisk:
         with translated("stage a layer:"):
             self.reserve.check()
             Path(folder).mkdir(0o700)
+            self._done("folder")
             files.ensure_dir(f"{folder}/diff", 0o755)
+            self._done("staged")
 
     def seal(self, sealed: Sealed) -> None:
         meta = msgspec.json.encode(_Meta(version=1, boot_id=self._boot_id, facts=sealed.facts))
         if len(meta) > _META_LIMIT:
             raise ResourceExhausted(f"layer {sealed.facts.chain_id}: {len(meta)} bytes of notes")
+        self._done("unpacked")
         files.write_atomic(f"{sealed.folder}/meta.json", meta, mode=0o600)
+        self._done("sealed")
 
     def move_in(self, chain: Sequence[ChainId], new: Mapping[ChainId, Sealed]) -> None:
         """Makes the new layers of the chain (bottom first) durable and then visible. Can be repeated after an error."""
@@ -89,16 +98,21 @@ class LayerDisk:
         for depth, chain_id in enumerate(chain):
             if chain_id in new:
                 inherit.attributes(roots[depth], roots[:depth][::-1], new[chain_id].facts.implied)
+                self._done("dressed")
         with translated("make layers durable:"):
             # Contents first, names second, record last (the engine's): after a loss of power no name leads to a layer
             # that is incomplete. One flush of the file system costs less than one of each file.
             fd = os.open(self.paths.layers, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 libc.syncfs(fd)
+                self._done("flushed")
                 for chain_id, sealed in new.items():
                     self._rename(sealed.folder, self.paths.layer(chain_id))
+                    self._done("renamed")
                     self._link(chain_id)
+                    self._done("named")
                 os.fsync(fd)
+                self._done("published")
             finally:
                 os.close(fd)
 
@@ -116,6 +130,10 @@ class LayerDisk:
                 with contextlib.suppress(FileNotFoundError):
                     found[chain_id] = (now_ns - _sealed_at(Path(self.paths.layer(chain_id)))) / 1e9
         return found
+
+    def _done(self, step: str) -> None:
+        if self._failpoint is not None:
+            self._failpoint("after", "layers", step)
 
     def move_out(self, chain_ids: Sequence[ChainId]) -> None:
         for chain_id in chain_ids:

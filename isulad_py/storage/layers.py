@@ -21,7 +21,7 @@ from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.layers import LayerFacts, LayerPlace
 from isulad_py.ports.tasks import Tasks
-from isulad_py.storage.layer_disk import LayerDisk, Sealed
+from isulad_py.storage.layer_disk import Failpoint, LayerDisk, Sealed
 from isulad_py.storage.loans import Loans
 from isulad_py.storage.paths import OverlayPaths, chain_hex
 from isulad_py.storage.trash import Trash
@@ -64,10 +64,12 @@ class LayerStore:
         """Held while directories become layers or cease to be."""
 
     @classmethod
-    async def open(cls, graph: str, *, tasks: Tasks, clock: Clock, boot_id: str) -> LayerStore:
+    async def open(
+        cls, graph: str, *, tasks: Tasks, clock: Clock, boot_id: str, failpoint: Failpoint | None = None
+    ) -> LayerStore:
         """Reads what is there. Half-made layers go, what cannot be read is moved aside and reported."""
         paths = OverlayPaths(f"{graph}/overlay")
-        disk = LayerDisk(paths, trash=Trash(paths.trash, tasks=tasks), boot_id=boot_id)
+        disk = LayerDisk(paths, trash=Trash(paths.trash, tasks=tasks), boot_id=boot_id, failpoint=failpoint)
         published, sealed = await blocking.run(disk.load)
         disk.trash.empty()
         store = cls(disk, published=published, sealed=sealed, clock=clock)

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isulad_py.host import files, inherit, libc
 from isulad_py.host.disk_reserve import DiskReserve
@@ -43,6 +44,10 @@ class Sealed(Struct, frozen=True, kw_only=True):
     at: int
     """Nanoseconds since 1970."""
 
+    def brief(self) -> Sealed:
+        """Without what only the notes on disk tell, which can be megabytes."""
+        return replace(self, facts=replace(self.facts, implied=()))
+
 
 class _Meta(Struct, frozen=True, kw_only=True):
     version: int
@@ -72,7 +77,7 @@ class LayerDisk:
                 if facts is None or facts.chain_id in published or facts.chain_id in sealed:
                     self.trash.take(str(path))
                 else:
-                    sealed[facts.chain_id] = Sealed(folder=str(path), facts=facts, at=_sealed_at(path))
+                    sealed[facts.chain_id] = Sealed(folder=str(path), facts=facts, at=_sealed_at(path)).brief()
             self._mend_links(published)
         return published, sealed
 
@@ -94,10 +99,12 @@ class LayerDisk:
 
     def move_in(self, chain: Sequence[ChainId], new: Mapping[ChainId, Sealed]) -> None:
         """Makes the new layers of the chain (bottom first) durable and then visible. Can be repeated after an error."""
-        roots = [f"{new[c].folder}/diff" if c in new else self.paths.diff(c) for c in chain]
+        folders = [self._folder(chain_id, new.get(chain_id)) for chain_id in chain]
+        roots = [f"{folder}/diff" for folder in folders]
         for depth, chain_id in enumerate(chain):
             if chain_id in new:
-                inherit.attributes(roots[depth], roots[:depth][::-1], new[chain_id].facts.implied)
+                implied = _read_meta(Path(folders[depth])).facts.implied
+                inherit.attributes(roots[depth], roots[:depth][::-1], implied)
                 self._done("dressed")
         with translated("make layers durable:"):
             # Contents first, names second, record last (the engine's): after a loss of power no name leads to a layer
@@ -147,6 +154,11 @@ class LayerDisk:
             raise ValueError(f"{staged} was not staged here")
         return folder
 
+    def _folder(self, chain_id: ChainId, sealed: Sealed | None) -> str:
+        if sealed is not None and Path(sealed.folder).is_dir():
+            return sealed.folder
+        return self.paths.layer(chain_id)  # published, if only by a try that failed afterwards
+
     @staticmethod
     def _rename(source: str, target: str) -> None:
         try:
@@ -181,7 +193,7 @@ class LayerDisk:
             log.error("layer put aside", path=str(path), error=str(error))
             path.rename(f"{self.paths.aside}/{path.name}-{secrets.token_hex(4)}")
             return None
-        return msgspec.structs.replace(facts, implied=())
+        return replace(facts, implied=())
 
     def _load_sealed(self, path: Path) -> LayerFacts | None:
         try:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-import msgspec
 import structlog
 
 from isulad_py.host import blocking
@@ -214,7 +213,7 @@ class LayerStore:
         if self.find(facts.chain_id) is None:
             await blocking.run(self._disk.seal, sealed)
         if self.find(facts.chain_id) is None:
-            self._sealed[facts.chain_id] = sealed
+            self._sealed[facts.chain_id] = sealed.brief()
         else:
             await self._throw_away(folder)
 
@@ -226,7 +225,7 @@ class LayerStore:
                 return
             await blocking.run(self._disk.move_in, chain, new)
             for chain_id, sealed in new.items():
-                self._published[chain_id] = msgspec.structs.replace(sealed.facts, implied=())
+                self._published[chain_id] = sealed.facts
                 del self._sealed[chain_id]
 
     async def _remove(self, chain_ids: tuple[ChainId, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def sealed(disk: LayerDisk, name: str = "one") -> Sealed:
 def test_staged_sealed_published_and_out(disk: LayerDisk) -> None:
     layer = sealed(disk)
     _, found = disk.load()
-    assert replace(found[CHAIN], at=0) == layer
+    assert replace(found[CHAIN], at=0) == layer.brief()
     assert disk.ages([CHAIN], found[CHAIN].at) == {}
     disk.move_in([CHAIN], {CHAIN: layer})
     assert Path(disk.paths.links, link_name(CHAIN)).resolve() == Path(disk.paths.diff(CHAIN))
@@ -58,6 +59,41 @@ def test_moving_in_can_be_repeated(disk: LayerDisk) -> None:
     Path(disk.paths.links, link_name(CHAIN)).unlink()
     disk.move_in([], {CHAIN: layer})
     assert Path(disk.paths.links, link_name(CHAIN)).exists()
+
+
+def test_moving_in_goes_on_after_an_error(disk: LayerDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first layer has its place already when the second cannot have it."""
+    other = ChainId("sha256:" + hashlib.sha256(b"other").hexdigest())
+    layers = {CHAIN: sealed(disk), other: Sealed(folder=f"{disk.paths.ingest}/two", facts=FACTS, at=0)}
+    layers[other] = replace(layers[other], facts=replace(FACTS, chain_id=other))
+    disk.make_staging(layers[other].folder)
+    disk.seal(layers[other])
+    steps: list[str] = []
+
+    def fail(_moment: str, _room: str, step: str) -> None:
+        steps.append(step)
+        if steps.count("named") == 1 and step == "named":
+            raise HostFailure("no more")
+
+    broken = LayerDisk(disk.paths, trash=disk.trash, boot_id="boot", failpoint=fail)
+    with pytest.raises(HostFailure, match="no more"):
+        broken.move_in([CHAIN, other], layers)
+    disk.move_in([CHAIN, other], layers)
+    assert set(disk.load()[0]) == {CHAIN, other}
+
+
+def test_directories_inherit_by_the_notes_on_disk(disk: LayerDisk) -> None:
+    """Memory has none of them: a name of 4 KiB can imply 2,000 directories."""
+    below = ChainId("sha256:" + hashlib.sha256(b"below").hexdigest())
+    base = Sealed(folder=f"{disk.paths.ingest}/base", facts=replace(FACTS, chain_id=below), at=0)
+    top = Sealed(folder=f"{disk.paths.ingest}/top", facts=replace(FACTS, implied=(b"d",)), at=0)
+    for layer, mode in ((base, 0o711), (top, 0o755)):
+        disk.make_staging(layer.folder)
+        Path(layer.folder, "diff/d").mkdir()
+        Path(layer.folder, "diff/d").chmod(mode)
+        disk.seal(layer)
+    disk.move_in([below, CHAIN], {below: base.brief(), CHAIN: top.brief()})
+    assert stat.S_IMODE(Path(disk.paths.diff(CHAIN), "d").stat().st_mode) == 0o711
 
 
 def test_a_short_name_is_never_bent_to_another_layer(disk: LayerDisk) -> None:
@@ -99,10 +135,10 @@ def test_notes_that_the_next_start_could_not_read_are_not_written(disk: LayerDis
     layer = Sealed(folder=f"{disk.paths.ingest}/one", facts=replace(FACTS, implied=most), at=0)
     disk.make_staging(layer.folder)
     disk.seal(layer)
-    assert disk.load()[1][CHAIN].facts == layer.facts
+    assert disk.load()[1][CHAIN].facts == layer.brief().facts
     with pytest.raises(ResourceExhausted, match="bytes of notes"):
         disk.seal(Sealed(folder=layer.folder, facts=replace(FACTS, implied=(*most, *most)), at=0))
-    assert disk.load()[1][CHAIN].facts == layer.facts
+    assert disk.load()[1][CHAIN].facts == layer.brief().facts
 
 
 def test_strange_chain_ids_name_no_directory(disk: LayerDisk) -> None:

@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 
+from isulad_py.host import namespaces
 from tests.stand.daemon import PROJECT
 from tests.stand.disk import mounts_below
 from tests.stand.node import Node, stand_node
@@ -44,9 +47,18 @@ def restart(node: Node, failpoint: str = "") -> None:
     node.daemon.start(environment={"ISULAD_FAILPOINT": failpoint})
 
 
-def whole_life(node: Node) -> None:
+def mapped_pod(node: Node) -> Any:
+    """With users of its own."""
+    config = node.pod_config()
+    options = config.linux.security_context.namespace_options.userns_options
+    for mappings in (options.uids, options.gids):
+        mappings.add(container_id=0, host_id=100_000, length=65536)
+    return config
+
+
+def whole_life(node: Node, config: Any = None) -> None:
     """Every kind of record write once."""
-    pod_id = node.run_pod()
+    pod_id = node.run_pod(config)
     container_id = node.run_container(pod_id)
     node.exec(container_id, "true")
     node.stop(container_id)
@@ -77,14 +89,14 @@ def check_world(node: Node) -> None:
     assert {Path(p).parent.name for p in roots} <= {c.id for c in containers}
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_death_at_every_record_write(node: Node, moment: str) -> None:
+@pytest.mark.parametrize(("moment", "users"), [("before", "the host's"), ("after", "its own")])
+def test_death_at_every_record_write(node: Node, moment: str, users: str) -> None:
     for number in range(1, MOST_WRITES):
         restart(node, f"records:{number}:{moment}")
         process = node.daemon.process
         assert process is not None
         try:
-            whole_life(node)
+            whole_life(node, mapped_pod(node) if users == "its own" else None)
         except grpc.RpcError:
             process.wait(timeout=20)
         else:
@@ -136,6 +148,44 @@ def test_running_containers_run_on_and_their_logs_have_no_gap(node: Node) -> Non
     node.stop(container_id)
     numbers = [int(line.split()[-1]) for line in log.read_text().splitlines()]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_a_pod_with_users_of_its_own_keeps_them(node: Node) -> None:
+    pod_id = node.run_pod(mapped_pod(node))
+    container_id = node.run_container(pod_id)
+    node.daemon.kill()
+    restart(node)
+    assert node.exec(container_id, "cat", "/proc/1/uid_map").stdout.split() == [b"0", b"100000", b"65536"]
+    later = node.run_container(pod_id, name="later")
+    assert node.exec(later, "cat", "/proc/1/uid_map").stdout.split() == [b"0", b"100000", b"65536"]
+    diff = node.graph / "overlay" / "containers" / later / "diff"
+    assert node.exec(later, "touch", "/made").exit_code == 0
+    assert (diff / "made").stat().st_uid == 100_000
+
+
+def test_a_pod_that_has_lost_its_users_is_not_ready(node: Node) -> None:
+    pod_id = node.run_pod(mapped_pod(node))
+    node.daemon.kill()
+    namespaces.release(str(node.state / "isulad" / "pods" / pod_id / "ns" / "user"))
+    restart(node)
+    assert node.pod_status(pod_id).state == node.m.SANDBOX_NOTREADY
+
+
+def test_death_while_user_namespaces_are_made(node: Node) -> None:
+    """At any moment of eight creations side by side; who holds a namespace meanwhile ends with the daemon."""
+    for pause_seconds in (0.0, 0.02, 0.05, 0.1, 0.2):
+        m = node.m
+        asked = [
+            node.cri.runtime.RunPodSandbox.future(m.RunPodSandboxRequest(config=mapped_pod(node))) for _ in range(8)
+        ]
+        threading.Event().wait(pause_seconds)
+        node.daemon.kill()
+        for call in asked:
+            call.exception()
+        restart(node)
+        check_world(node)
+        node.clear_pods()
+        node.wait(lambda: node.left_of_pods() == [])
 
 
 def test_what_ended_meanwhile_has_its_true_end(node: Node) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from isulad_py.host.descriptors import PIPE_BYTES, Sink, Source, pipe
-from isulad_py.model.errors import Unavailable
+from isulad_py.host.descriptors import PIPE_BYTES, Sink, Source, give_pipes, pipe
+from isulad_py.model.errors import HostFailure, Unavailable
 
 
 def open_descriptors() -> int:
@@ -136,3 +136,19 @@ async def test_finishing_is_done_once_and_before_the_close() -> None:
     sink.abandon()
     assert seen == [False]
     os.close(reading)
+
+
+@pytest.mark.root
+def test_pipes_are_given_away_and_nothing_else(tmp_path: Path) -> None:
+    ends = pipe()
+    file = os.open(tmp_path / "file", os.O_CREAT | os.O_RDWR)
+    try:
+        give_pipes([ends[0], f"/proc/self/fd/{ends[1]}", file, os.devnull], 100_000)
+        assert [os.fstat(fd).st_uid for fd in (*ends, file)] == [100_000, 100_000, os.geteuid()]
+        assert os.fstat(ends[0]).st_gid == os.getegid()
+        assert Path(os.devnull).stat().st_uid == 0
+    finally:
+        for fd in (*ends, file):
+            os.close(fd)
+    with pytest.raises(HostFailure, match="give away a pipe"):
+        give_pipes([f"/proc/self/fd/{file}"], 100_000)

@@ -20,6 +20,15 @@ def test_write_replaces_the_file_whole_and_sets_the_mode(tmp_path: Path) -> None
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.root
+def test_a_file_may_be_written_for_somebody_else(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    files.write_atomic(str(path), b"one", owner=(100_000, 200_000))
+    assert (path.stat().st_uid, path.stat().st_gid) == (100_000, 200_000)
+    files.write_atomic(str(path), b"two")
+    assert (path.stat().st_uid, path.stat().st_gid) == (os.geteuid(), os.getegid())
+
+
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(HostFailure, match=r"write .*taken"):

@@ -134,7 +134,10 @@ class Pods:
             )
         )
         await self._amend(record.id, attachment=attachment)
+        # Beside the plugins, which take longer: what they write may outlive a cut of the power that takes this away.
+        flushing = self._tasks.start(self._registry.pods.flush(), name="flush records")
         result = await self._network.attach(attachment)
+        await flushing
         return await self._amend(record.id, network=result)
 
     def watch(self, record: PodRecord) -> None:

@@ -111,6 +111,10 @@ class Table(dict[str, R]):
                 raise
             self._drop(key)
 
+    async def flush(self) -> None:
+        """What is on record outlives a loss of power, too."""
+        await self._records.flush()
+
     async def _write(self, record: R) -> None:
         """What a cancellation lets go on is on disk (ports.storage.Records), so it has to be in memory too."""
         try:

@@ -41,6 +41,10 @@ class Records(Protocol):
         """Idempotent."""
         ...
 
+    async def flush(self) -> None:
+        """What was committed so far outlives a loss of power, too, when this returns. It delays no write."""
+        ...
+
     async def load(self, kind: str) -> list[StoredRecord]: ...
 
     async def quarantine(self, kind: str, key: str, reason: str) -> None:

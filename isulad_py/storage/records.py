@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
+from isulad_py.host import blocking
 from isulad_py.host.tasks import settled
 from isulad_py.model.errors import Unavailable
 from isulad_py.ports.storage import QuarantinedRecord, StoredRecord
@@ -89,6 +90,9 @@ class SqliteRecords:
 
     async def delete(self, kind: str, key: str) -> None:
         await self._write(lambda c: file.delete(c, kind, key), kind, key)
+
+    async def flush(self) -> None:
+        await blocking.run(file.flush, self._path)
 
     async def load(self, kind: str) -> list[StoredRecord]:
         """Rows that no program of this version could have written are quarantined on the way, not returned."""

@@ -69,6 +69,21 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def flush(path: Path) -> None:
+    """Puts the log onto the disk (what has left it is there already, sqlite.org/wal.html), beside whatever the
+    connection does meanwhile."""
+    try:
+        fd = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        os.fdatasync(fd)
+    except OSError as error:
+        raise HostFailure(f"records {path}: flush: {error.strerror or error}") from error
+    finally:
+        os.close(fd)
+
+
 def _close(connection: sqlite3.Connection | None) -> None:
     if connection is not None:
         with contextlib.suppress(sqlite3.Error):

@@ -102,6 +102,15 @@ async def test_writes_of_one_key_keep_their_order(records: Records) -> None:
     assert await contents(records, "pod") == {"a": b"299"}
 
 
+async def test_a_flush_goes_beside_writes(records: Records) -> None:
+    await records.flush()
+    async with asyncio.TaskGroup() as group:
+        for number in range(50):
+            group.create_task(records.put("pod", str(number), b"1"))
+            group.create_task(records.flush())
+    assert len(await records.load("pod")) == 50
+
+
 async def test_quarantine_moves_aside_and_keeps_reason_time_and_bytes(records: Records) -> None:
     await records.put("pod", "bad", b"{not json")
     await records.put("pod", "good", b"{}")

@@ -27,6 +27,10 @@ class MemoryRecords:
         self.rows.pop((kind, key), None)
         self.journal.append(("delete", kind, key))
 
+    async def flush(self) -> None:
+        self._check_open()
+        self.journal.append(("flush", "", ""))
+
     async def load(self, kind: str) -> list[StoredRecord]:
         self._check_open()
         return [StoredRecord(kind=k, key=key, payload=data) for (k, key), data in self.rows.items() if k == kind]

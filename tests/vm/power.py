@@ -66,8 +66,7 @@ def test_the_daemon_starts_and_every_record_is_read(node: Node) -> None:
 
 def test_what_pods_left_can_be_removed(node: Node) -> None:
     node.clear_pods()
-    assert node.containers() == []
-    # An address may stay: the plugin's file outlived a record of the last moments that named it.
+    assert (node.containers(), node.addresses()) == ([], [])
     node.wait(lambda: not left_on_disk())
 
 

@@ -224,3 +224,14 @@ async def test_resources_are_kept_and_told(node: Node) -> None:
     assert (told["resources"], told["overhead"]) == ({"memory_limit_bytes": 1 << 21}, {"cpu_shares": 2})
     with pytest.raises(NotFound):
         await node.services.pods.update_resources("unknown", overhead=None, resources=second)
+
+
+async def test_that_a_network_is_owed_is_flushed_to_the_disk(node: Node, world: World) -> None:
+    """What plugins keep of it (an address in a file) may outlive a cut of the power."""
+    await node.run_pod()
+    writes = [kind for kind, _, _ in world.records.journal[-4:]]
+    assert "flush" in writes
+    before = len(world.records.journal)
+    namespaces = NamespaceOptions(network=NamespaceMode.NODE, pid=NamespaceMode.CONTAINER)
+    await node.services.pods.run(pod_config("host", security=PodSecurity(namespaces=namespaces)), "")
+    assert ("flush", "", "") not in world.records.journal[before:]

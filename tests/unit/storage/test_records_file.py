@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from pathlib import Path
 
@@ -49,3 +50,22 @@ def test_a_new_file_is_migrated_once(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA user_version").fetchone() == (len(file.MIGRATIONS),)
         assert connection.execute("PRAGMA application_id").fetchone() == (file.APPLICATION_ID,)
         connection.close()
+
+
+def test_a_flush_is_of_the_log_and_says_what_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "isulad.db"
+    file.flush(path)  # nothing was written
+    connection = file.connect(path)
+    file.put(connection, "pod", "a", b"1")
+    flushed: list[str] = []
+    monkeypatch.setattr("os.fdatasync", lambda fd: flushed.append(str(Path(f"/proc/self/fd/{fd}").readlink())))
+    file.flush(path)
+    assert flushed == [f"{path}-wal"]
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("os.fdatasync", fail)
+    with pytest.raises(HostFailure, match="flush: Input/output error"):
+        file.flush(path)
+    connection.close()

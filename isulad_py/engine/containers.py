@@ -301,8 +301,10 @@ class Containers:
             wanted = with_swap(record.resources, wanted)
             merged = merge(record.resources, wanted)
             self._specs.check_limits(merged)
-            # All of `unified` again: systemd, told of a change, writes over files that it has no property for.
-            effective = self._specs.effective(msgspec.structs.replace(wanted, unified=merged.unified))
+            # All limits again: systemd, told of one by the runtime, writes over those that it was not told of (crun 1.8
+            # tells few, none the files of `unified`). A score is each process's own, and not undone by that.
+            whole = msgspec.structs.replace(merged, oom_score_adj=wanted.oom_score_adj)
+            effective = self._specs.effective(whole)
             async with Undo(tasks=self._tasks) as undo:
                 former = await self._runtime.update(record.id, record.runtime_handler, effective)
                 undo.push("put limits back", partial(self._put_back, record, former))

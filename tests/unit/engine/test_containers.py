@@ -354,10 +354,19 @@ async def test_update_merges_and_hands_on(node: Node, world: World) -> None:
     assert node.services.queries.container(container_id).resources == Resources(
         cpu_shares=100, memory_limit_bytes=1 << 20
     )
+    whole = Resources(cpu_shares=100, memory_limit_bytes=1 << 20)
+    assert world.runtime.containers[container_id].resources == [whole]
+
+
+async def test_an_update_sets_no_score_that_it_does_not_name(node: Node, world: World) -> None:
+    """A process may have changed its own meanwhile."""
+    asked = Resources(cpu_shares=512, oom_score_adj=900)
+    container_id = await node.run_container(await node.run_pod(), resources=asked)
+    await node.services.containers.update(container_id, Resources(cpu_shares=100))
     assert world.runtime.containers[container_id].resources == [Resources(cpu_shares=100)]
 
 
-async def test_an_update_hands_all_files_of_the_group_on_again(world: World) -> None:
+async def test_an_update_hands_all_limits_on_again(world: World) -> None:
     """systemd writes some of them over whenever it is told of a change."""
     world.host |= {"cgroup_version": 2, "cgroup_controllers": frozenset({"cpu", "memory"})}
     async with world.daemon() as node:

@@ -22,7 +22,7 @@ from isulad_py.model.container import ImageSpec
 from isulad_py.model.errors import DataLoss, EngineError, FailedPrecondition, InvalidInput, NotFound
 from isulad_py.model.ids import ChainId, ImageId
 from isulad_py.model.image import Credentials, ImageRecord
-from isulad_py.model.reference import Reference
+from isulad_py.model.reference import DIGEST_ALGORITHMS, Reference
 from isulad_py.model.reference import parse as parse_reference
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
@@ -128,24 +128,19 @@ class Images:
         return record if record is not None and record.id not in self._lacking else None
 
     def _on_record(self, name: str) -> ImageRecord | None:
+        """A whole id, then a name, then the beginning of an id, which must not hide a name (docker, containerd)."""
         if not name:
             raise InvalidInput("image.image: must not be empty")
-        by_id = self._find_by_id(name)
-        if by_id is not None:
-            return by_id
-        if name.startswith("sha256:") or _FULL_ID.fullmatch(name):
-            return None
-        reference = parse_reference(name)
-        image_id = self._names.get(_lookup_name(reference))
-        return self._images[image_id] if image_id else None
+        whole = self._images.get(ImageId(name)) or self._images.get(ImageId(f"sha256:{name}"))
+        if whole is not None:
+            return whole
+        image_id = self._names.get(_name_in(name))
+        return self._images[image_id] if image_id else self._find_by_beginning(name)
 
-    def _find_by_id(self, name: str) -> ImageRecord | None:
+    def _find_by_beginning(self, name: str) -> ImageRecord | None:
         digits = name.removeprefix("sha256:")
         if len(digits) < SHORTEST_ID or not set(digits) <= set("0123456789abcdef"):
             return None
-        exact = self._images.get(ImageId(f"sha256:{digits}"))
-        if exact is not None:
-            return exact
         hits = [record for key, record in self._images.items() if key.startswith(f"sha256:{digits}")]
         return hits[0] if len(hits) == 1 else None
 
@@ -284,10 +279,8 @@ class Images:
 
     async def _without(self, record: ImageRecord, image: str) -> bool:
         """Whether taking that name off was all there is to do."""
-        if self._find_by_id(image) is not None or len(record.repo_tags) < 2:
-            return False
-        name = _lookup_name(parse_reference(image))
-        if name not in record.repo_tags:
+        name = _name_in(image)
+        if name not in record.repo_tags or len(record.repo_tags) < 2:
             return False
         await self._rewrite(_without_name(record, name))
         return True
@@ -332,6 +325,13 @@ class Images:
         """Verbose ImageStatus: the image's configuration as the registry gave it."""
         config = record.raw_config.decode(errors="replace") or "{}"
         return {"info": f'{{"chainID":"{record.layers[-1].chain_id if record.layers else ""}","imageSpec":{config}}}'}
+
+
+def _name_in(text: str) -> str:
+    """The name under which an image would be filed; empty for an id, which is none. InvalidInput for neither."""
+    if text.partition(":")[0] in DIGEST_ALGORITHMS or _FULL_ID.fullmatch(text):
+        return ""
+    return _lookup_name(parse_reference(text))
 
 
 def _lookup_name(reference: Reference) -> str:

@@ -184,6 +184,8 @@ class Repository:
         login = self._login_for(endpoint)
         authorization = self._auth.known(scope, login)
         url = f"{endpoint.base}{endpoint.api}/{self.reference.path}/{path}"
+        if endpoint.mirror:
+            url += f"?ns={self.reference.host}"  # whose image it is, for a mirror of several (as containerd asks)
         answers = 0
         while True:
             request = Request(

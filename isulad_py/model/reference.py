@@ -29,6 +29,7 @@ _TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _HEX: Final = re.compile(r"[0-9a-f]+")
 _IMAGE_ID: Final = re.compile(r"[0-9a-f]{64}")
 _DIGEST_HEX: Final = {"sha256": 64, "sha384": 96, "sha512": 128}
+DIGEST_ALGORITHMS: Final = frozenset(_DIGEST_HEX)
 
 
 class Reference(Struct, frozen=True, kw_only=True, omit_defaults=True):

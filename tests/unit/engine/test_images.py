@@ -11,7 +11,7 @@ from isulad_py.engine.registry import Registry, container_name
 from isulad_py.host.tasks import TaskOwner
 from isulad_py.model.container import ContainerConfig, ContainerMetadata, ContainerRecord, ImageSpec, Mount
 from isulad_py.model.errors import FailedPrecondition, InvalidInput, NotFound
-from isulad_py.model.ids import ContainerId, PodId
+from isulad_py.model.ids import ContainerId, ImageId, PodId
 from isulad_py.model.image import Credentials
 from isulad_py.model.reference import parse
 from isulad_py.ports.images import PullRequest
@@ -74,6 +74,29 @@ async def test_an_image_is_found_by_every_name_it_has(node: Node) -> None:
         node.images.status("busybox:bad tag")
     with pytest.raises(NotFound, match="busybox:2"):
         node.images.require("busybox:2")
+
+
+async def test_a_name_counts_before_the_beginning_of_an_id(node: Node) -> None:
+    """Six hexadecimal digits can be both, and whoever makes images can choose them."""
+    node.source.offer("busybox:1")
+    image = await node.pull("busybox:1")
+    short = image.id.removeprefix("sha256:")[:8]
+    node.source.offer(short, content="other")
+    named = await node.pull(short)
+    assert named.id != image.id
+    assert node.images.status(short) == named
+    await node.images.remove(short)
+    assert node.images.status(short) == image
+    assert node.images.status(image.id) == image
+
+
+async def test_an_image_whose_configuration_has_another_digest(node: Node) -> None:
+    node.source.offer("busybox:1")
+    image = await node.pull("busybox:1")
+    long = replace(image, id=ImageId("sha512:" + "a" * 128), repo_tags=("docker.io/library/long:1",))
+    await node.images.store(long)
+    assert node.images.require(long.id).id == long.id
+    assert node.images.require("long:1").id == long.id
 
 
 async def test_names_of_one_image_add_up_and_survive_a_restart(node: Node, tasks) -> None:

@@ -132,7 +132,7 @@ async def test_a_mirror_may_have_a_path(stand: Stand) -> None:
     options = replace(FAST, mirrors={"nowhere.invalid": (f"http://{stand.registry.host}/some/prefix/",)})
     with pytest.raises(NotFound):
         await stand.pull("nowhere.invalid/app:v1", options)
-    assert stand.registry.seen == ["GET /some/prefix/v2/app/manifests/v1"]
+    assert stand.registry.seen == ["GET /some/prefix/v2/app/manifests/v1?ns=nowhere.invalid"]
 
 
 async def _under_prefix(_: web.Request, __: Handler) -> web.StreamResponse:

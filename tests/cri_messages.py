@@ -19,7 +19,8 @@ INTEGERS = {
     "enum": (-(2**31), 2**31 - 1),
 }
 WORDS = st.sampled_from(["", "a", "/", "/a/b", "../a", "runtime/default", "localhost/x", "a\nb", "a\0b", "ü"])
-TEXT = WORDS | st.text(max_size=12)
+LONG = st.sampled_from(["a" * 300, "/" + "a" * 300, "/a" * 2500, "/" + "../" * 100 + "a", "x" * 9_000])
+TEXT = WORDS | LONG | st.text(max_size=12)
 
 
 def _scalar(proto_type: str) -> st.SearchStrategy[Any]:

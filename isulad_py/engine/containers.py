@@ -42,6 +42,7 @@ from isulad_py.ports.runtime import ContainerRuntime, Launch, Remembered
 from isulad_py.ports.storage import RootFilesystems, RootfsRequest
 from isulad_py.ports.tasks import Tasks
 from isulad_py.spec.cdi import wanted_devices
+from isulad_py.spec.resource_classes import refuse_classes
 
 log = structlog.get_logger(__name__)
 
@@ -94,6 +95,7 @@ class Containers:
         self._handlers.resolve(config.image.runtime_handler)
         check_namespaces(pod.config.security.namespaces, config.security.namespaces)
         wanted_devices(config)  # for its refusals, before anything is made
+        refuse_classes(config, pod.config.annotations)
         image = NO_IMAGE if _needs_no_image(config) else self._images.require(config.image.image)
         container_id = ContainerId(new_id())
         record = self._first_record(container_id, pod, config, image)

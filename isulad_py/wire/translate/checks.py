@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import ipaddress
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Final, TypeVar
 
 from isulad_py.model.errors import InvalidInput, Unsupported
@@ -17,8 +17,12 @@ from isulad_py.model.errors import InvalidInput, Unsupported
 E = TypeVar("E", bound=enum.IntEnum)
 
 PORT_MAX: Final = 65535
-NAME_BYTES: Final = 255
-"""Of one name in a path (NAME_MAX)."""
+ID_MAX: Final = 2**31 - 1
+"""Of users and groups, as in runc and containerd."""
+TEXT_MAX: Final = 4095
+"""Bytes of a path (PATH_MAX, without its NUL), and of any name: nothing that has a use is longer."""
+FILE_NAME_MAX: Final = 255
+"""Bytes of each part of a path (NAME_MAX)."""
 _CONTROL: Final = frozenset(map(chr, (*range(32), 127)))
 
 
@@ -36,6 +40,17 @@ def at_least(lowest: int, value: int, field: str) -> int:
     return value
 
 
+def user_or_group(value: int, field: str) -> int:
+    if not 0 <= value <= ID_MAX:
+        raise InvalidInput(f"{field}: {value} is not within 0 to {ID_MAX}")
+    return value
+
+
+def at_most(most: int, values: Sized, field: str) -> None:
+    if len(values) > most:
+        raise InvalidInput(f"{field}: {len(values)} are more than {most}")
+
+
 def port(value: int, field: str) -> int:
     if not 0 <= value <= PORT_MAX:
         raise InvalidInput(f"{field}: {value} is not a port")
@@ -43,7 +58,9 @@ def port(value: int, field: str) -> int:
 
 
 def name(value: str, field: str) -> str:
-    """Text for one line: without NUL, newline and other control characters. May be empty."""
+    """Text for one line: without NUL, newline and other control characters, and not without end. May be empty."""
+    if len(value.encode(errors="replace")) > TEXT_MAX:
+        raise InvalidInput(f"{field} is longer than {TEXT_MAX} bytes")
     if not _CONTROL.isdisjoint(value):
         raise InvalidInput(f"{field} has control characters: {value[:80]!r}")
     return value
@@ -70,9 +87,24 @@ def names(values: Iterable[str], field: str) -> tuple[str, ...]:
     return tuple(name(value, f"{field}[{index}]") for index, value in enumerate(values))
 
 
+def keyed(values: dict[str, str], field: str) -> dict[str, str]:
+    """Labels or annotations: a value may have any lines."""
+    for key, value in values.items():
+        no_nul(value, f"{field}[{name(key, f'a key of {field}')}]")
+    return values
+
+
+def path(value: str, field: str) -> str:
+    """Text that may be a path to the kernel. May be empty."""
+    for part in name(value, field).split("/"):
+        if len(part.encode(errors="replace")) > FILE_NAME_MAX:
+            raise InvalidInput(f"{field} has a part of more than {FILE_NAME_MAX} bytes: {part[:80]!r}")
+    return value
+
+
 def absolute(value: str, field: str) -> str:
     """An absolute path."""
-    required_name(value, field)
+    path(required_name(value, field), field)
     if not value.startswith("/"):
         raise InvalidInput(f"{field}: {value!r} is not an absolute path")
     return value
@@ -84,9 +116,7 @@ def absolute_or_empty(value: str, field: str) -> str:
 
 def inside(value: str, field: str) -> str:
     """A relative path that does not climb out of where it starts. May be empty."""
-    name(value, field)
-    if any(len(part.encode(errors="surrogateescape")) > NAME_BYTES for part in value.split("/")):
-        raise InvalidInput(f"{field}: a name in it is longer than {NAME_BYTES} bytes")
+    path(value, field)
     if value.startswith("/"):
         raise InvalidInput(f"{field}: {value!r} is not a relative path")
     if ".." in value.split("/"):

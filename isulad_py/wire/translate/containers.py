@@ -54,8 +54,8 @@ def container_config(message: cri.ContainerConfig, field: str = "config") -> Con
             checks.required_name(device.name, f"{field}.CDI_devices[{index}].name")
             for index, device in enumerate(message.cdi_devices)
         ),
-        labels=message.labels,
-        annotations=message.annotations,
+        labels=checks.keyed(message.labels, f"{field}.labels"),
+        annotations=checks.keyed(message.annotations, f"{field}.annotations"),
         log_path=checks.inside(message.log_path, f"{field}.log_path"),
         stdin=message.stdin,
         stdin_once=message.stdin_once,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from isulad_py.api.runtime import v1 as cri
@@ -12,6 +13,8 @@ from isulad_py.wire.translate import checks, presence, resources, security
 
 HOSTNAME_MAX: Final = 64
 """The kernel's limit (sethostname(2))."""
+MOST_PORTS: Final = 1024
+"""Each takes a plugin about 20 ms in each direction."""
 
 
 def pod_config(message: cri.PodSandboxConfig, field: str = "config") -> PodConfig:
@@ -24,12 +27,9 @@ def pod_config(message: cri.PodSandboxConfig, field: str = "config") -> PodConfi
         hostname=_hostname(message.hostname, f"{field}.hostname"),
         log_directory=checks.absolute_or_empty(message.log_directory, f"{field}.log_directory"),
         dns=_dns(message.dns_config, f"{field}.dns_config"),
-        port_mappings=tuple(
-            _port_mapping(mapping, f"{field}.port_mappings[{index}]")
-            for index, mapping in enumerate(message.port_mappings)
-        ),
-        labels=message.labels,
-        annotations=message.annotations,
+        port_mappings=_port_mappings(message.port_mappings, f"{field}.port_mappings"),
+        labels=checks.keyed(message.labels, f"{field}.labels"),
+        annotations=checks.keyed(message.annotations, f"{field}.annotations"),
         cgroup_parent=_cgroup_parent(linux.cgroup_parent, f"{field}.linux.cgroup_parent"),
         security=security.pod_security(linux.security_context, f"{field}.linux.security_context"),
         sysctls=_sysctls(linux.sysctls, f"{field}.linux.sysctls"),
@@ -68,6 +68,11 @@ def _dns(message: cri.DnsConfig, field: str) -> Dns | None:
     )
 
 
+def _port_mappings(messages: Sequence[cri.PortMapping], field: str) -> tuple[PortMapping, ...]:
+    checks.at_most(MOST_PORTS, messages, field)
+    return tuple(_port_mapping(mapping, f"{field}[{index}]") for index, mapping in enumerate(messages))
+
+
 def _port_mapping(message: cri.PortMapping, field: str) -> PortMapping:
     return PortMapping(
         protocol=checks.member(Protocol, message.protocol, f"{field}.protocol"),
@@ -78,7 +83,7 @@ def _port_mapping(message: cri.PortMapping, field: str) -> PortMapping:
 
 
 def _cgroup_parent(value: str, field: str) -> str:
-    if ".." in checks.name(value, field).split("/"):
+    if ".." in checks.path(value, field).split("/"):
         raise InvalidInput(f"{field}: {value!r} climbs out of its hierarchy")
     return value
 

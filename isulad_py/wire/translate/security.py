@@ -145,11 +145,11 @@ def _overlap(one: IdMapping, two: IdMapping) -> bool:
 
 def _number(message: cri.Int64Value, field: str) -> int | None:
     """A user or group id, where one is given: 0 is root and not "none"."""
-    return checks.at_least(0, message.value, field) if presence.given(message) else None
+    return checks.user_or_group(message.value, field) if presence.given(message) else None
 
 
 def _groups(values: Sequence[int], field: str) -> tuple[int, ...]:
-    return tuple(checks.at_least(0, value, f"{field}[{index}]") for index, value in enumerate(values))
+    return tuple(checks.user_or_group(value, f"{field}[{index}]") for index, value in enumerate(values))
 
 
 def _paths(values: Sequence[str], field: str) -> tuple[str, ...]:

@@ -35,6 +35,9 @@ def test_pods(node: Node) -> None:
     code, words = refuse_pod(node, config)
     assert code == "INVALID_ARGUMENT"
     assert "vm.swappiness" in words
+    config = node.pod_config(port_mappings=[node.m.PortMapping(container_port=1, host_port=2)] * 1025)
+    code, words = refuse_pod(node, config)
+    assert (code, "config.port_mappings" in words) == ("INVALID_ARGUMENT", True)
     config = node.pod_config()
     config.linux.security_context.namespace_options.network = 77
     assert refuse_pod(node, config)[0] == "INVALID_ARGUMENT"
@@ -56,6 +59,24 @@ def test_containers(node: Node) -> None:
             "container_path",
         ),
         (node.container_config(envs=[m.KeyValue(key="A=B", value=b"1")]), "INVALID_ARGUMENT", "envs"),
+        (node.container_config(labels={"a\nb": "c"}), "INVALID_ARGUMENT", "config.labels"),
+        (node.container_config(annotations={"a": "b\0"}), "INVALID_ARGUMENT", "config.annotations[a]"),
+        (node.container_config(working_dir="/" + "a" * 300), "INVALID_ARGUMENT", "working_dir"),
+        (
+            node.container_config(mounts=[m.Mount(container_path="/" + "a/" * 3000, host_path="/tmp")]),
+            "INVALID_ARGUMENT",
+            "mounts[0].container_path",
+        ),
+        (
+            node.container_config(annotations={"io.kubernetes.cri.rdt-class": "gold"}),
+            "UNIMPLEMENTED",
+            "io.kubernetes.cri.rdt-class",
+        ),
+        (
+            node.container_config(annotations={"io.kubernetes.cri.blockio-class": "gold"}),
+            "UNIMPLEMENTED",
+            "io.kubernetes.cri.blockio-class",
+        ),
     ]
     for config, wanted, field in cases:
         code, words = refuse_container(node, pod_id, config)

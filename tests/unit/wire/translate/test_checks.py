@@ -35,3 +35,41 @@ def test_ports() -> None:
     assert [checks.port(value, "f") for value in (0, 65535)] == [0, 65535]
     with pytest.raises(InvalidInput, match=r"^f: 65536 is not a port"):
         checks.port(65536, "f")
+
+
+def test_no_text_is_without_end() -> None:
+    assert len(checks.name("x" * checks.TEXT_MAX, "f")) == checks.TEXT_MAX
+    for check in (checks.name, checks.required_name, checks.path, checks.absolute, checks.inside):
+        with pytest.raises(InvalidInput, match=r"^f is longer than 4095 bytes"):
+            check("\u00fc" * 2048, "f")
+
+
+def test_no_part_of_a_path_is_longer_than_a_file_name() -> None:
+    longest = "a" * checks.FILE_NAME_MAX
+    assert checks.absolute(f"/{longest}/{longest}", "f") == f"/{longest}/{longest}"
+    with pytest.raises(InvalidInput, match=r"^f has a part of more than 255 bytes: 'aaa"):
+        checks.absolute(f"/b/{longest}a/c", "f")
+    with pytest.raises(InvalidInput, match=r"^f has a part of more than 255 bytes"):
+        checks.inside(f"{longest}a", "f")
+
+
+def test_keys_and_values() -> None:
+    found = {"a.b/c": "two\nlines", "": ""}
+    assert checks.keyed(found, "f") == found
+    with pytest.raises(InvalidInput, match=r"^f\[a\] has a NUL"):
+        checks.keyed({"a": "b\0"}, "f")
+    with pytest.raises(InvalidInput, match=r"^a key of f has control characters"):
+        checks.keyed({"a\nb": ""}, "f")
+
+
+def test_lists_have_ends() -> None:
+    checks.at_most(2, [1, 2], "f")
+    with pytest.raises(InvalidInput, match=r"^f: 3 are more than 2"):
+        checks.at_most(2, [1, 2, 3], "f")
+
+
+@pytest.mark.parametrize("value", [-1, 2**31, 2**40])
+def test_users_and_groups(value: int) -> None:
+    assert [checks.user_or_group(number, "f") for number in (0, 2**31 - 1)] == [0, 2**31 - 1]
+    with pytest.raises(InvalidInput, match=rf"^f: {value} is not within"):
+        checks.user_or_group(value, "f")

@@ -90,7 +90,7 @@ def both(others: dict[str, int] | None = None, **numbers: int) -> dict[str, Any]
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"run_as_user": cri.Int64Value(value=-1)}, r"^s\.run_as_user: -1 is less than 0"),
+        ({"run_as_user": cri.Int64Value(value=-1)}, r"^s\.run_as_user: -1 is not within 0"),
         ({"run_as_user": ZERO, "run_as_username": "app"}, r"^s: run_as_user and run_as_username exclude"),
         ({"run_as_group": ZERO}, r"^s\.run_as_group is given without run_as_user"),
         ({"supplemental_groups": [1, -1]}, r"^s\.supplemental_groups\[1\]: -1"),

@@ -143,6 +143,27 @@ def parse_mountpoints(mountinfo: bytes, root: str) -> list[str]:
     return points
 
 
+def peers(path: str) -> frozenset[str]:
+    """Which news of mounts the mount takes part in that `path`, without links, lies on: "shared" where it tells and is
+    told, "master" where it is told only (mount_namespaces(7)); none where it is private."""
+    with translated("read the mount table"):
+        text = Path("/proc/self/mountinfo").read_bytes()
+    return parse_peers(text, path)
+
+
+def parse_peers(mountinfo: bytes, path: str) -> frozenset[str]:
+    """As `peers`, from the text of a mountinfo file (proc(5))."""
+    best, found = "", frozenset[str]()
+    for line in mountinfo.splitlines():
+        before, dash, _ = line.partition(b" - ")
+        fields = before.split(b" ")
+        point = unescape(fields[4]) if dash and len(fields) > 5 else ""
+        # Of two on one point the later one lies above.
+        if point and len(point) >= len(best) and f"{path}/".startswith(point.rstrip("/") + "/"):
+            best, found = point, frozenset(field.decode().partition(":")[0] for field in fields[6:])
+    return found
+
+
 _ESCAPE: Final = re.compile(rb"\\([0-7]{3})")
 
 

@@ -11,8 +11,9 @@ from isulad_py.model.devices import HostDevice
 
 class HostFiles(Protocol):
     async def resolve_mounts(self, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
-        """With symbolic links of host paths followed. InvalidInput naming `config.mounts[i].host_path` where there is
-        nothing (CRI, Mount.host_path)."""
+        """With symbolic links of host paths followed; a path where nothing is becomes a directory. InvalidInput naming
+        `config.mounts[i].host_path` for what cannot be followed or made; FailedPrecondition naming its `propagation`
+        where the host's mount tells of none."""
         ...
 
     async def resolve_devices(self, devices: Sequence[Device]) -> tuple[HostDevice, ...]:

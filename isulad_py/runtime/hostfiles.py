@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from isulad_py.host import blocking, confined, files
-from isulad_py.model.container import Device, Identity, Mount
+from isulad_py.host import blocking, confined, files, mounts
+from isulad_py.model.container import Device, Identity, Mount, Propagation
 from isulad_py.model.devices import HostDevice
 from isulad_py.model.errors import EngineError, FailedPrecondition, InvalidInput, NotFound
 
@@ -84,12 +84,30 @@ def _resolve_mount(index: int, mount: Mount) -> Mount:
         return mount
     field = f"config.mounts[{index}].host_path"
     try:
-        real = os.path.realpath(mount.host_path, strict=True)
-    except FileNotFoundError as error:
-        raise InvalidInput(f"{field}: {mount.host_path} does not exist") from error
+        real = _real_or_made(mount.host_path)
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{field}: {mount.host_path} cannot be resolved: {error}") from error
+        raise InvalidInput(f"{field}: {mount.host_path} cannot be resolved or made: {error}") from error
+    _check_propagation(mount.propagation, real, f"config.mounts[{index}].propagation")
     return msgspec.structs.replace(mount, host_path=real)
+
+
+def _check_propagation(wanted: Propagation, path: str, field: str) -> None:
+    """As containerd does: else the container would never be told of what is mounted later, and nobody would know."""
+    if wanted is Propagation.PRIVATE:
+        return
+    peers = mounts.peers(path)
+    if "shared" not in peers and (wanted is Propagation.BIDIRECTIONAL or "master" not in peers):
+        raise FailedPrecondition(f"{field}: {wanted.name}, but {path} is on a private mount of this host")
+
+
+def _real_or_made(path: str) -> str:
+    """Without links. What is missing becomes a directory, as with containerd and CRI-O, where CRI would have an error:
+    hostPath volumes that say no type count on it. A link that leads nowhere is an error all the same."""
+    try:
+        return os.path.realpath(path, strict=True)
+    except FileNotFoundError:
+        Path(path).mkdir(mode=0o755, parents=True, exist_ok=True)
+        return os.path.realpath(path, strict=True)
 
 
 def _resolve_device(index: int, device: Device) -> Iterator[HostDevice]:

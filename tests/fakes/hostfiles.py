@@ -22,7 +22,7 @@ class FakeHostFiles:
         await self.faults.at("resolve_mounts")
         for index, mount in enumerate(mounts):
             if mount.image is None and mount.host_path not in self.paths:
-                raise InvalidInput(f"config.mounts[{index}].host_path: {mount.host_path} does not exist")
+                raise InvalidInput(f"config.mounts[{index}].host_path: {mount.host_path} cannot be made")
         return tuple(mounts)
 
     async def resolve_devices(self, devices: Sequence[Device]) -> tuple[HostDevice, ...]:

@@ -9,7 +9,13 @@ import pytest
 from tests.stand.node import Node, stand_node
 from tests.stand.runtimes import RUNTIMES, program
 
-WITH_EACH_RUNTIME = {"test_life.py", "test_kubelet_requests.py", "test_user_namespaces.py", "test_ways_to_die.py"}
+WITH_EACH_RUNTIME = {
+    "test_life.py",
+    "test_kubelet_requests.py",
+    "test_mounts.py",
+    "test_user_namespaces.py",
+    "test_ways_to_die.py",
+}
 """The others ask what no runtime has a say in."""
 
 

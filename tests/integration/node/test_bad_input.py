@@ -50,7 +50,7 @@ def test_pods(node: Node) -> None:
 def test_containers(node: Node) -> None:
     m = node.m
     pod_id = node.run_pod()
-    missing = m.Mount(container_path="/x", host_path="/no/such/path")
+    missing = m.Mount(container_path="/x", host_path="/etc/passwd/below")
     cases: list[tuple[Any, str, str]] = [
         (node.container_config(mounts=[missing]), "INVALID_ARGUMENT", "mounts[0].host_path"),
         (

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from isulad_py.model.container import Device, Identity, ImageSpec, Mount
-from isulad_py.model.errors import InvalidInput, NotFound
+from isulad_py.host import mounts
+from isulad_py.model.container import Device, Identity, ImageSpec, Mount, Propagation
+from isulad_py.model.errors import FailedPrecondition, InvalidInput, NotFound
 from isulad_py.runtime import hostfiles
 from isulad_py.runtime.hostfiles import HostPaths
 
@@ -20,9 +21,41 @@ async def test_links_of_host_paths_are_followed(tmp_path: Path) -> None:
     assert mount.host_path == str(tmp_path / "real")
 
 
-@pytest.mark.parametrize("name", ["missing", "loop", "nul\0"])
+async def test_a_missing_host_path_becomes_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(".")
+    [mount] = await PATHS.resolve_mounts([Mount(container_path="/x", host_path=f"{tmp_path}/link/a/b")])
+    assert mount.host_path == f"{tmp_path}/a/b"
+    assert (tmp_path / "a/b").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "peers", "refused"),
+    [
+        (Propagation.PRIVATE, set(), False),
+        (Propagation.HOST_TO_CONTAINER, set(), True),
+        (Propagation.HOST_TO_CONTAINER, {"master"}, False),
+        (Propagation.HOST_TO_CONTAINER, {"shared"}, False),
+        (Propagation.BIDIRECTIONAL, {"master"}, True),
+        (Propagation.BIDIRECTIONAL, {"shared", "master"}, False),
+    ],
+)
+async def test_propagation_needs_a_mount_that_takes_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: Propagation, peers: set[str], *, refused: bool
+) -> None:
+    monkeypatch.setattr(mounts, "peers", lambda path: frozenset(peers))
+    mount = Mount(container_path="/x", host_path=str(tmp_path), propagation=wanted)
+    if refused:
+        with pytest.raises(FailedPrecondition, match=r"config\.mounts\[0\]\.propagation"):
+            await PATHS.resolve_mounts([mount])
+    else:
+        assert await PATHS.resolve_mounts([mount]) == (mount,)
+
+
+@pytest.mark.parametrize("name", ["file/below", "dangling", "loop", "nul\0"])
 async def test_a_host_path_that_leads_nowhere_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "file").touch()
     mounts = [
         Mount(container_path="/a", host_path=str(tmp_path)),
         Mount(container_path="/b", host_path=f"{tmp_path}/{name}"),

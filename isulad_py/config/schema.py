@@ -12,6 +12,12 @@ class RuntimeEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Absolute, or a name to look up; empty means the entry's own name."""
     runtime_args: tuple[str, ...] = ()
     """Global arguments, before the command."""
+    annotations: tuple[str, ...] = ()
+    """Of pods and containers, which the runtime is given: keys, or beginnings that end in *."""
+    sandbox_mode: str = ""
+    """As `pod-sandbox-mode`, for its pods; empty is that one's."""
+    seccomp_profile: str = ""
+    """As `seccomp-profile`, for its containers; empty is that one's."""
 
 
 class RegistryEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):

@@ -45,7 +45,13 @@ def _programs(config: Config, find_program: FindProgram) -> Iterator[Finding]:
 
 
 def _handlers(config: Config) -> Iterator[Finding]:
-    for name in config.runtimes:
+    for name, entry in config.runtimes.items():
+        if entry.sandbox_mode and entry.sandbox_mode not in MODES:
+            message = f"{name}: sandbox-mode {entry.sandbox_mode!r} is no mode"
+            yield Finding(id="bad-value", key="runtimes", message=message, hint=f"one of {' '.join(MODES)}")
+        if any(not pattern or "*" in pattern[:-1] for pattern in entry.annotations):
+            message = f"{name}: annotations: each is a key, or the beginning of one with * behind it"
+            yield Finding(id="bad-value", key="runtimes", message=message)
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", name):
             yield Finding(id="bad-value", key="runtimes", message=f"{name!r} is no name of a runtime")
     for handler, runtime in config.cri_runtimes.items():

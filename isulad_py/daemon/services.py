@@ -17,7 +17,7 @@ from isulad_py.engine.events import Events
 from isulad_py.engine.exec import Exec
 from isulad_py.engine.exits import Exits
 from isulad_py.engine.features import FeatureCache
-from isulad_py.engine.handlers import Handlers
+from isulad_py.engine.handlers import Handlers, Traits
 from isulad_py.engine.images import Images, PullReport, report_nothing
 from isulad_py.engine.locks import Locks
 from isulad_py.engine.pause import PauseContainers
@@ -35,6 +35,7 @@ from isulad_py.engine.streams import StreamOpener
 from isulad_py.engine.sweeper import Sweeper
 from isulad_py.host.files import read_limited
 from isulad_py.model.errors import EngineError, InvalidInput
+from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.ports.tasks import Tasks
 from isulad_py.spec import seccomp
 from isulad_py.spec.inputs import Defaults, Ulimit
@@ -152,7 +153,8 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
 def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullReport) -> _Foundation:
     clock, runtime = adapters.clock, adapters.runtime
     registry = Registry(records=adapters.records)
-    handlers = Handlers(names=adapters.handlers, default=config.default_runtime)
+    traits = {name: handler_traits(handler) for name, handler in adapters.handlers.items()}
+    handlers = Handlers(names=adapters.handlers, default=config.default_runtime, traits=traits)
     features = FeatureCache(runtime=runtime, rootfs=adapters.rootfs, handlers=handlers)
     locks = Locks()
     events = Events(registry=registry, clock=clock)
@@ -182,6 +184,7 @@ def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullR
         profiles=adapters.profiles,
         cgroups=cgroups,
         features=features,
+        handlers=handlers,
         facts=adapters.facts,
         defaults=spec_defaults(config, apparmor=adapters.profiles.default_name() if adapters.facts.apparmor else ""),
     )
@@ -252,7 +255,15 @@ def spec_defaults(config: Config, *, apparmor: str = "") -> Defaults:
     return Defaults(ulimits=ulimits, umask=umask, seccomp=_seccomp_profile(config.seccomp_profile), apparmor=apparmor)
 
 
-def _seccomp_profile(path: str) -> bytes | None:
+def handler_traits(handler: RuntimeHandler) -> Traits:
+    return Traits(
+        annotations=handler.annotations,
+        pause=handler.sandbox_mode == "pause" if handler.sandbox_mode else None,
+        seccomp=_seccomp_profile(handler.seccomp_profile, f"runtimes: {handler.name}: "),
+    )
+
+
+def _seccomp_profile(path: str, where: str = "") -> bytes | None:
     """Read and checked at the start, so that a broken profile is not found out by the first container."""
     if not path:
         return None
@@ -260,7 +271,7 @@ def _seccomp_profile(path: str) -> bytes | None:
         profile = read_limited(path, SECCOMP_LIMIT_BYTES)
         seccomp.parse(profile)
     except EngineError as error:
-        raise InvalidInput(f"seccomp-profile: {path}: {error}") from error
+        raise InvalidInput(f"{where}seccomp-profile: {path}: {error}") from error
     return profile
 
 

@@ -39,7 +39,8 @@ class PauseContainers:
 
     def needed(self, record: PodRecord) -> bool:
         """A PID namespace that belongs to the pod lives as long as its first process (pid_namespaces(7))."""
-        return self._always or record.config.security.namespaces.pid is NamespaceMode.POD
+        own = self._handlers.traits(record.runtime_handler).pause
+        return (self._always if own is None else own) or record.config.security.namespaces.pid is NamespaceMode.POD
 
     async def start(self, record: PodRecord) -> Processes:
         """The pause container, running, under the pod's own id. Pulls its image where it is missing. Leaves nothing

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from isulad_py.engine.features import FeatureCache
+from isulad_py.engine.handlers import Handlers
 from isulad_py.engine.images import Images
 from isulad_py.engine.pod_cgroups import PodCgroups
 from isulad_py.engine.registry import Registry
@@ -27,6 +28,7 @@ from isulad_py.ports.identity import Identities
 from isulad_py.ports.injections import Injections
 from isulad_py.ports.runtime import ContainerRuntime
 from isulad_py.ports.storage import Layers
+from isulad_py.spec.annotations import passed_on
 from isulad_py.spec.apparmor import profile_name
 from isulad_py.spec.build import build_container, build_exec, build_pause
 from isulad_py.spec.cdi import wanted_devices
@@ -67,6 +69,7 @@ class Specs:
         profiles: AppArmorProfiles,
         cgroups: PodCgroups,
         features: FeatureCache,
+        handlers: Handlers,
         facts: HostFacts,
         defaults: Defaults,
     ) -> None:
@@ -80,6 +83,7 @@ class Specs:
         self._profiles = profiles
         self._cgroups = cgroups
         self._features = features
+        self._handlers = handlers
         self._facts = facts
         self._defaults = defaults
 
@@ -103,7 +107,8 @@ class Specs:
             identity=user.identity,
             home=user.home,
             handler=await self._handler(record.runtime_handler),
-            defaults=self._defaults,
+            defaults=self._defaults_of(record.runtime_handler),
+            annotations=self._passed_on(record.runtime_handler, {**pod.config.annotations, **config.annotations}),
             pod_pidns_path=pod.environment.pidns_path,
             target_pidns_path=self._target_pidns(record),
             seccomp_profile=await self._seccomp(security.seccomp, privileged=security.privileged),
@@ -130,7 +135,8 @@ class Specs:
                 rootfs_path=rootfs,
                 cgroups_path=self._cgroups.place(pod.id, pod).oci_path,
                 handler=await self._handler(pod.runtime_handler),
-                defaults=self._defaults,
+                defaults=self._defaults_of(pod.runtime_handler),
+                annotations=self._passed_on(pod.runtime_handler, pod.config.annotations),
                 seccomp_profile=await self._seccomp(pod.config.security.seccomp, privileged=False),
             )
         )
@@ -178,6 +184,13 @@ class Specs:
             user_namespaces=features.user_namespaces,
             reads_id_maps=features.reads_id_maps,
         )
+
+    def _defaults_of(self, handler: str) -> Defaults:
+        profile = self._handlers.traits(handler).seccomp
+        return self._defaults if profile is None else msgspec.structs.replace(self._defaults, seccomp=profile)
+
+    def _passed_on(self, handler: str, annotations: Mapping[str, str]) -> dict[str, str]:
+        return passed_on(self._handlers.traits(handler).annotations, annotations)
 
     def _target_pidns(self, record: ContainerRecord) -> str:
         """The PID namespace of the container that a debugging container joins."""

@@ -13,5 +13,11 @@ class RuntimeHandler(Struct, frozen=True, kw_only=True):
     """Absolute, or a program to look up; empty means `name`."""
     args: tuple[str, ...] = ()
     """Global arguments, before the command."""
+    annotations: tuple[str, ...] = ()
+    """Of pods and containers, which the runtime is given: keys, or beginnings that end in `*`."""
+    sandbox_mode: str = ""
+    """How its pods are held, `namespaces` or `pause`; empty as all others are."""
+    seccomp_profile: str = ""
+    """Path of its containers' default profile; empty is the one of all others."""
     systemd_cgroup: bool = False
     """The runtime makes cgroups through systemd; its cgroup paths are then of the form slice:prefix:name."""

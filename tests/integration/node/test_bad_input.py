@@ -173,7 +173,7 @@ def hostile(node: Node, name: str) -> tuple[Any, str]:
 HOSTILE = (
     "long masked path", "deep masked path", "read-only path below a file", "deep container path", "mount in sysfs",
     "mount below a file", "device in procfs", "device below a file", "long log path", "long working directory",
-    "file as working directory", "no such processors", "no such memory",
+    "working directory that is a file", "no such processors", "no such memory",
 )  # fmt: skip
 
 

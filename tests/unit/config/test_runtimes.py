@@ -24,3 +24,12 @@ def test_built_in_configured_and_renamed_runtimes() -> None:
 def test_an_entry_may_replace_a_built_in_one() -> None:
     found = runtime_handlers(Config(runtimes={"runc": RuntimeEntry(path="/opt/runc")}), find)
     assert found["runc"].path == "/opt/runc"
+
+
+def test_what_is_different_for_its_pods_goes_with_an_entry() -> None:
+    entry = RuntimeEntry(annotations=("a.*",), sandbox_mode="pause", seccomp_profile="/p.json")
+    found = runtime_handlers(Config(runtimes={"kata": entry}, cri_runtimes={"vm": "kata"}), find)
+    for name in ("kata", "vm"):
+        handler = found[name]
+        assert (handler.annotations, handler.sandbox_mode, handler.seccomp_profile) == (("a.*",), "pause", "/p.json")
+    assert found["runc"] == RuntimeHandler(name="runc", path="/usr/bin/runc")

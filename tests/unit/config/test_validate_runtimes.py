@@ -17,3 +17,14 @@ def test_an_entry_without_a_path_is_looked_up_by_its_name() -> None:
 
 def test_handlers_may_name_built_in_runtimes() -> None:
     assert list(check(Config(cri_runtimes={"fast": "crun"}), lambda name: name)) == []
+
+
+def test_an_entrys_mode_and_annotations_are_checked() -> None:
+    def findings(entry: RuntimeEntry) -> list[str]:
+        return [finding.message for finding in check(Config(runtimes={"kata": entry}), lambda name: name)]
+
+    assert findings(RuntimeEntry(sandbox_mode="pause", annotations=("a", "b.*", "*"))) == []
+    assert findings(RuntimeEntry(sandbox_mode="vm")) == ["kata: sandbox-mode 'vm' is no mode"]
+    for pattern in ("", "a*b", "*a"):
+        (message,) = findings(RuntimeEntry(annotations=(pattern,)))
+        assert message.startswith("kata: annotations: ")

@@ -56,6 +56,7 @@ class World:
         self.profiles = FakeProfiles()
         self.host: dict[str, Any] = {}
         self.boot = 1
+        self.handler = RuntimeHandler(name="runc")
         self.deaths: list[tuple[str, BaseException]] = []
 
     def reboot(self) -> None:
@@ -70,7 +71,7 @@ class World:
         adapters = Adapters(
             clock=cast("Any", self.clock),
             facts=host_facts(boot_id=f"boot-{self.boot}", **self.host),
-            handlers={"runc": RuntimeHandler(name="runc")},
+            handlers={"runc": self.handler},
             records=cast("Any", self.records),
             layers=cast("Any", self.layers),
             rootfs=cast("Any", self.rootfs),

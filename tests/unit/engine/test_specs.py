@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from isulad_py.model.container import ImageSpec, Mount
 from isulad_py.model.devices import HostDevice
 from isulad_py.model.edits import Edits
 from isulad_py.model.errors import FailedPrecondition, InvalidInput, NotFound
+from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.model.hooks import Hook, HookEntry, When
 from isulad_py.model.security import (
     ContainerSecurity,
@@ -148,3 +150,36 @@ async def test_a_pods_apparmor_profile_is_its_pause_containers(world: World) -> 
         with pytest.raises(InvalidInput, match="localhost_ref"):
             await node.run_pod(pid=NamespaceMode.POD, security=PodSecurity(apparmor=other))
         assert not any(world.traces().values())
+
+
+async def test_a_handlers_annotations_profile_and_mode(world: World, tmp_path: Path) -> None:
+    profile = tmp_path / "seccomp.json"
+    profile.write_text('{"defaultAction":"SCMP_ACT_ERRNO","syscalls":[{"names":["mkdir"],"action":"SCMP_ACT_ALLOW"}]}')
+    world.handler = RuntimeHandler(
+        name="runc", annotations=("run.oci.*", "exact"), sandbox_mode="pause", seccomp_profile=str(profile)
+    )
+    async with world.daemon() as node:
+        await node.pull()
+        pod_id = await node.run_pod(annotations={"run.oci.a": "1", "other": "2", "exact.not": "3"})
+        confined = ContainerSecurity(seccomp=SecurityProfile(kind=ProfileKind.RUNTIME_DEFAULT))
+        container_id = await node.create(pod_id, annotations={"exact": "4", "run.oci.a": "5"}, security=confined)
+        pause, spec = spec_of(world, pod_id), spec_of(world, container_id)
+        wanted = ("run.oci.a", "other", "exact.not", "exact")
+        assert [pause["annotations"].get(key) for key in wanted] == ["1", None, None, None]
+        assert [spec["annotations"].get(key) for key in wanted] == ["5", None, None, "4"]
+        assert [rule["names"] for rule in spec["linux"]["seccomp"]["syscalls"]] == [["mkdir"]]
+
+
+@pytest.mark.parametrize(("mode", "held"), [("", True), ("namespaces", False), ("pause", True)])
+async def test_a_handlers_own_mode_comes_before_that_of_all(world: World, mode: str, *, held: bool) -> None:
+    world.handler = RuntimeHandler(name="runc", sandbox_mode=mode)
+    async with world.daemon(pod_sandbox_mode="pause") as node:
+        pod_id = await node.run_pod()
+        assert (pod_id in world.runtime.containers) is held
+
+
+async def test_a_handlers_profile_is_read_at_the_start(world: World, tmp_path: Path) -> None:
+    world.handler = RuntimeHandler(name="runc", seccomp_profile=str(tmp_path / "none"))
+    with pytest.raises(InvalidInput, match="runtimes: runc: seccomp-profile: "):
+        async with world.daemon():
+            pass

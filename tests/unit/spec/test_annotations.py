@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from isulad_py.spec.annotations import container_annotations, sandbox_annotations
+from isulad_py.spec.annotations import container_annotations, passed_on, sandbox_annotations
 from tests.fakes.spec_inputs import pod
 
 
@@ -22,3 +22,10 @@ def test_a_clients_annotation_cannot_pose_as_ours() -> None:
     key = "io.kubernetes.cri.container-type"
     assert sandbox_annotations(pod(), {key: "container"})[key] == "sandbox"
     assert sandbox_annotations(pod(), {"run.oci.systemd.subgroup": "mine"})["run.oci.systemd.subgroup"] == ""
+
+
+def test_only_what_is_allowed_is_passed_on() -> None:
+    found = {"run.oci.handler": "a", "run.oci.": "b", "exact": "c", "exactly": "d"}
+    assert passed_on(("run.oci.*", "exact"), found) == {"run.oci.handler": "a", "run.oci.": "b", "exact": "c"}
+    assert passed_on((), found) == {}
+    assert passed_on(("*",), found) == found

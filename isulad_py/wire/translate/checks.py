@@ -90,7 +90,7 @@ def names(values: Iterable[str], field: str) -> tuple[str, ...]:
 def keyed(values: dict[str, str], field: str) -> dict[str, str]:
     """Labels or annotations: a value may have any lines."""
     for key, value in values.items():
-        no_nul(value, f"{field}[{name(key, f'a key of {field}')}]")
+        no_nul(value, f"{field}[{name(key, f'{field}: a key')}]")
     return values
 
 
@@ -98,7 +98,7 @@ def path(value: str, field: str) -> str:
     """Text that may be a path to the kernel. May be empty."""
     for part in name(value, field).split("/"):
         if len(part.encode(errors="replace")) > FILE_NAME_MAX:
-            raise InvalidInput(f"{field} has a part of more than {FILE_NAME_MAX} bytes: {part[:80]!r}")
+            raise InvalidInput(f"{field}: {part[:80]!r} goes on beyond {FILE_NAME_MAX} bytes")
     return value
 
 

@@ -98,6 +98,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("cri-runtimes", _M, "runtime handler of CRI to a name in `runtimes`", flag="cri-runtime"),
     Key("cri-sandboxers", _M, "sandboxer endpoint by handler", _NONE),
     Key("monitor", _T, "conmon, the monitor of each container: a path, or a name to look up"),
+    Key("criu", _T, "CRIU, which takes and restores checkpoints: criu or its path; empty for no checkpoints"),
     Key("pod-sandbox-mode", _T, "namespaces: pinned without a process; pause: held by a pause container"),
     Key("pod-sandbox-image", _T, "image of the pause container, where a pod needs one; never collected"),
     Key("systemd-cgroup", _B, "cgroups are made by systemd"),

@@ -84,6 +84,7 @@ class Config(Struct, frozen=True, kw_only=True):
     cri_runtimes: dict[str, str] = {}
     cri_sandboxers: dict[str, Sandboxer] = {}
     monitor: str = "conmon"
+    criu: str = "criu"
     pod_sandbox_mode: str = "namespaces"
     pod_sandbox_image: str = "registry.k8s.io/pause:3.10"
     systemd_cgroup: bool = False

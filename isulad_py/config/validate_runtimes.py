@@ -26,6 +26,7 @@ def _programs(config: Config, find_program: FindProgram) -> Iterator[Finding]:
     if not find_program(config.monitor):
         message = f"no program {config.monitor}, the monitor of every container"
         yield Finding(id="missing-program", key="monitor", message=message, hint="Debian: apt install conmon")
+    yield from _criu(config.criu, find_program)
     for name, entry in config.runtimes.items():
         program = entry.path or name
         if not find_program(program):
@@ -42,6 +43,19 @@ def _programs(config: Config, find_program: FindProgram) -> Iterator[Finding]:
         yield Finding(
             id="missing-program", key="default-runtime", message=message, hint=f"Debian: apt install {default}"
         )
+
+
+def _criu(program: str, find_program: FindProgram) -> Iterator[Finding]:
+    """Runtimes look it up by its name. A node without it is none of our business."""
+    path = PurePosixPath(program)
+    if program in {"", "criu"}:
+        return
+    if not path.is_absolute() or path.name != "criu":
+        hint = "criu, or an absolute path that ends in /criu"
+        yield Finding(id="bad-value", key="criu", message=f"{program!r} is not how runtimes can find it", hint=hint)
+    elif not find_program(program):
+        message = f"no program {program}: checkpoints will be refused"
+        yield Finding(id="missing-program", key="criu", message=message, severity=Severity.WARNING)
 
 
 def _handlers(config: Config) -> Iterator[Finding]:

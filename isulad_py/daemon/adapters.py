@@ -21,6 +21,7 @@ from isulad_py.host.clock import SystemClock
 from isulad_py.host.facts import read_facts
 from isulad_py.images.adapter import RegistryImages
 from isulad_py.images.archives import ArchiveImages
+from isulad_py.images.checkpoints import CheckpointDirectory
 from isulad_py.images.options import RegistryOptions, upstream_of
 from isulad_py.model.facts import HostFacts
 from isulad_py.model.handlers import RuntimeHandler
@@ -29,6 +30,7 @@ from isulad_py.runtime.adapter import OciRuntime, Options
 from isulad_py.runtime.apparmor import KernelProfiles
 from isulad_py.runtime.cgroup_sampler import CgroupFiles
 from isulad_py.runtime.cgroups import CgroupTree
+from isulad_py.runtime.checkpoints import RuntimeCheckpoints
 from isulad_py.runtime.hostfiles import HostPaths
 from isulad_py.runtime.identity import RootfsIdentities
 from isulad_py.runtime.injections import InjectionFiles, Places
@@ -60,6 +62,8 @@ class Adapters:
     network: CniNetwork
     runtime: OciRuntime
     streams: RuntimeStreams
+    checkpointer: RuntimeCheckpoints
+    checkpoint_files: CheckpointDirectory
     environments: HostEnvironments
     sampler: CgroupFiles
     hostfiles: HostPaths
@@ -85,7 +89,7 @@ async def open_adapters(
     source = RegistryImages(layers=layers, options=registry_options(config), clock=clock)
     lifecycle.on_close("registry connections", source.close)
     handlers = runtime_handlers(config, find_program)
-    options = Options(state=config.state, monitor=config.monitor, create_seconds=config.start_timeout)
+    options = Options(state=config.state, monitor=config.monitor, criu=config.criu, create_seconds=config.start_timeout)
     runtime = OciRuntime(handlers=handlers, facts=facts, clock=clock, options=options)
     streams = runtime.streams()
     lifecycle.on_close("attach connections", streams.close)
@@ -114,6 +118,8 @@ async def open_adapters(
         network=network,
         runtime=runtime,
         streams=streams,
+        checkpointer=runtime.checkpoints(),
+        checkpoint_files=CheckpointDirectory(config.graph),
         environments=HostEnvironments(state_dir=config.state, cgroups=cgroups),
         sampler=CgroupFiles(facts, now_ns=clock.now_ns),
         hostfiles=HostPaths(),

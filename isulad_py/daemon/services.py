@@ -22,6 +22,7 @@ from isulad_py.engine.images import Images, PullReport, report_nothing
 from isulad_py.engine.locks import Locks
 from isulad_py.engine.pause import PauseContainers
 from isulad_py.engine.pod_cgroups import PodCgroups
+from isulad_py.engine.pod_checkpoints import PodCheckpoints
 from isulad_py.engine.pod_metrics import PodMetrics
 from isulad_py.engine.pods import Pods
 from isulad_py.engine.pulls import Pulls
@@ -29,6 +30,7 @@ from isulad_py.engine.queries import Queries
 from isulad_py.engine.readiness import Readiness
 from isulad_py.engine.recovery import Leftovers, Recovery
 from isulad_py.engine.registry import Registry
+from isulad_py.engine.restores import Restores
 from isulad_py.engine.specs import Specs
 from isulad_py.engine.stats import Stats
 from isulad_py.engine.streams import StreamOpener
@@ -59,6 +61,7 @@ class Services:
     events: Events
     readiness: Readiness
     checkpoints: Checkpoints
+    pod_checkpoints: PodCheckpoints
     recovery: Recovery
     leftovers: Leftovers
     sweeper: Sweeper
@@ -83,6 +86,7 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
     base = _foundation(config, adapters, tasks, on_pull)
     containers = _containers(adapters, base, tasks)
     pods = _pods(config, adapters, base, containers, tasks)
+    checkpoints = _checkpoints(adapters, base, tasks)
     queries = Queries(registry=base.registry, runtime=adapters.runtime)
     stats = Stats(
         queries=queries,
@@ -122,12 +126,22 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
             facts=adapters.facts,
             config=msgspec.Raw(effective_config(config)),
         ),
-        checkpoints=Checkpoints(registry=base.registry, runtime=adapters.runtime, handlers=base.handlers),
+        checkpoints=checkpoints,
+        pod_checkpoints=PodCheckpoints(
+            registry=base.registry,
+            checkpoints=checkpoints,
+            pods=pods,
+            containers=containers,
+            files=adapters.checkpoint_files,
+            handlers=base.handlers,
+            tasks=tasks,
+        ),
         recovery=Recovery(
             registry=base.registry,
             images=base.images,
             containers=containers,
             pods=pods,
+            checkpoints=checkpoints,
             exits=base.exits,
             runtime=adapters.runtime,
             environments=adapters.environments,
@@ -142,6 +156,7 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
             layers=adapters.layers,
             network=adapters.network,
             images=base.images,
+            checkpoints=adapters.checkpoint_files,
             tasks=tasks,
         ),
         sweeper=Sweeper(
@@ -201,12 +216,30 @@ def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullR
     )
 
 
+def _checkpoints(adapters: Adapters, base: _Foundation, tasks: Tasks) -> Checkpoints:
+    return Checkpoints(
+        registry=base.registry,
+        runtime=adapters.runtime,
+        checkpointer=adapters.checkpointer,
+        files=adapters.checkpoint_files,
+        rootfs=adapters.rootfs,
+        tasks=tasks,
+        clock=adapters.clock,
+    )
+
+
 def _containers(adapters: Adapters, base: _Foundation, tasks: Tasks) -> Containers:
+    restores = Restores(
+        images=base.images,
+        runtime=adapters.runtime,
+        checkpointer=adapters.checkpointer,
+        files=adapters.checkpoint_files,
+    )
     return Containers(
         registry=base.registry,
         runtime=adapters.runtime,
         rootfs=adapters.rootfs,
-        images=base.images,
+        restores=restores,
         specs=base.specs,
         exits=base.exits,
         events=base.events,

@@ -15,12 +15,12 @@ import structlog
 from isulad_py.engine.events import Events
 from isulad_py.engine.exits import Exits
 from isulad_py.engine.handlers import Handlers
-from isulad_py.engine.images import Images
 from isulad_py.engine.locks import Locks, SingleFlight
 from isulad_py.engine.registry import Registry, container_name
-from isulad_py.engine.specs import Specs
+from isulad_py.engine.restores import Restores, Source
+from isulad_py.engine.specs import Built, Specs
 from isulad_py.engine.undo import Undo
-from isulad_py.model.container import ContainerConfig, ContainerRecord, ContainerState, ExitFact
+from isulad_py.model.container import ContainerConfig, ContainerRecord, ContainerState, ExitFact, Processes
 from isulad_py.model.errors import (
     DeadlineExceeded,
     EngineError,
@@ -30,8 +30,7 @@ from isulad_py.model.errors import (
     Unsupported,
 )
 from isulad_py.model.events import EventKind
-from isulad_py.model.ids import ContainerId, ImageId, new_id
-from isulad_py.model.image import ImageRecord
+from isulad_py.model.ids import ContainerId, new_id
 from isulad_py.model.lifecycle import can_start, can_stop, can_update
 from isulad_py.model.pod import PodConfig, PodRecord, PodState, PodUsers
 from isulad_py.model.resources import Resources
@@ -49,8 +48,6 @@ log = structlog.get_logger(__name__)
 KILL_SECONDS: Final = 60.0
 """How long a killed container may take to be gone: its processes can be in uninterruptible sleep."""
 START_FAILED_CODE: Final = 128
-NO_IMAGE: Final = ImageRecord(id=ImageId(""))
-"""Of a container whose root is none of an image's."""
 
 
 class Containers:
@@ -60,7 +57,7 @@ class Containers:
         registry: Registry,
         runtime: ContainerRuntime,
         rootfs: RootFilesystems,
-        images: Images,
+        restores: Restores,
         specs: Specs,
         exits: Exits,
         events: Events,
@@ -73,7 +70,7 @@ class Containers:
         self._registry = registry
         self._runtime = runtime
         self._rootfs = rootfs
-        self._images = images
+        self._restores = restores
         self._specs = specs
         self._exits = exits
         self._events = events
@@ -96,24 +93,26 @@ class Containers:
         check_namespaces(pod.config.security.namespaces, config.security.namespaces)
         wanted_devices(config)  # for its refusals, before anything is made
         refuse_classes(config, pod.config.annotations)
-        image = NO_IMAGE if _needs_no_image(config) else self._images.require(config.image.image)
+        handler = self._handlers.resolve(pod.runtime_handler)
+        async with self._restores.source(config, handler, remapped=pod.users is not None) as source:
+            return await self._create(pod, source)
+
+    async def _create(self, pod: PodRecord, source: Source) -> ContainerId:
         container_id = ContainerId(new_id())
-        record = self._first_record(container_id, pod, config, image)
+        record = self._first_record(container_id, pod, source)
         self.creating.add(container_id)
         try:
             async with Undo(tasks=self._tasks) as undo:
                 undo.push("forget the container", partial(self._abandon, container_id, undo))
                 await self._registry.containers.add(record, name=container_name(record))
-                await self._build(record, pod, image, undo)
+                await self._build(record, pod, source, undo)
         finally:
             self.creating.discard(container_id)
         self._events.announce(EventKind.CREATED, container_id, pod.id)
         return container_id
 
-    def _first_record(
-        self, container_id: ContainerId, pod: PodRecord, config: ContainerConfig, image: ImageRecord
-    ) -> ContainerRecord:
-        log_path = ""
+    def _first_record(self, container_id: ContainerId, pod: PodRecord, source: Source) -> ContainerRecord:
+        config, image, log_path = source.config, source.image, ""
         if config.log_path and pod.config.log_directory:
             log_path = posixpath.join(pod.config.log_directory, config.log_path)
         return ContainerRecord(
@@ -129,13 +128,35 @@ class Containers:
             log_path=log_path,
             stop_signal=stop_signal_number(config.stop_signal, image.config.stop_signal),
             resources=config.resources,
+            restored_from=source.path,
         )
 
-    async def _build(self, record: ContainerRecord, pod: PodRecord, image: ImageRecord, undo: Undo) -> None:
+    async def _build(self, record: ContainerRecord, pod: PodRecord, source: Source, undo: Undo) -> None:
         undo.push("remove the root file system", partial(self._rootfs.remove, record.id))
-        root = await self._rootfs.prepare(_rootfs_request(record, image, pod.users))
+        root = await self._rootfs.prepare(_rootfs_request(record, source, pod.users))
         undo.push("release image volumes", partial(self._specs.release, record.id))
-        built = await self._specs.container(record, pod, image, root)
+        built = await self._specs.container(record, pod, source.image, root)
+        if source.path:
+            undo.push("discard the checkpoint's state", partial(self._restores.discard, record.id))
+            await source.keep(record.id, built.spec)
+            processes = Processes()
+        else:
+            processes = await self._make(record, pod, built, undo)
+        record = await self._amend(
+            record.id,
+            created_at=self._clock.now_ns(),
+            processes=processes,
+            identity=built.identity,
+            mounts=built.mounts,
+            cgroup_path=built.cgroup_path,
+        )
+        if not record.to_restore:
+            self._exits.watch(record)
+        # Only now: a stop that began before finds the container created, one that begins later is seen here.
+        if self._registry.pods.require(pod.id).state is not PodState.READY:
+            raise FailedPrecondition(f"pod_sandbox_id: pod {pod.id} was stopped meanwhile")
+
+    async def _make(self, record: ContainerRecord, pod: PodRecord, built: Built, undo: Undo) -> Processes:
         launch = Launch(
             id=record.id,
             handler=record.runtime_handler,
@@ -147,19 +168,7 @@ class Containers:
             stdio_uid=pod.users.ids.host_uid(built.identity.uid) if pod.users else None,
         )
         undo.push("remove it from the runtime", partial(self._runtime.delete, record.id, record.runtime_handler))
-        processes = await self._runtime.create(launch)
-        record = await self._amend(
-            record.id,
-            created_at=self._clock.now_ns(),
-            processes=processes,
-            identity=built.identity,
-            mounts=built.mounts,
-            cgroup_path=built.cgroup_path,
-        )
-        self._exits.watch(record)
-        # Only now: a stop that began before finds the container created, one that begins later is seen here.
-        if self._registry.pods.require(pod.id).state is not PodState.READY:
-            raise FailedPrecondition(f"pod_sandbox_id: pod {pod.id} was stopped meanwhile")
+        return await self._runtime.create(launch)
 
     async def start(self, container_id: str) -> None:
         """CRI StartContainer. A program that cannot be started leaves the container EXITED with StartError. A start
@@ -180,7 +189,10 @@ class Containers:
 
     async def _launch(self, record: ContainerRecord) -> None:
         try:
-            await self._runtime.start(record.id, record.runtime_handler)
+            if record.to_restore:
+                await self._restore(record)
+            else:
+                await self._runtime.start(record.id, record.runtime_handler)
         except EngineError as error:
             await self._end_failed_start(record)
             now = self._clock.now_ns()
@@ -189,11 +201,19 @@ class Containers:
             self._exits.unwatch(record.id)
             raise
         await self._amend(record.id, started_at=self._clock.now_ns())
+        if record.restored_from:
+            await self._restores.discard(record.id)
+
+    async def _restore(self, record: ContainerRecord) -> None:
+        processes = await self._restores.run(record)
+        self._exits.watch(await self._amend(record.id, processes=processes))
 
     async def _end_failed_start(self, record: ContainerRecord) -> None:
         """What is told EXITED must not run: a runtime that gave no answer in time may have started it all the same."""
         try:
             await self._runtime_kill(record, signal.SIGKILL)
+        except NotFound:
+            log.debug("nothing runs after a failed start", container=record.id)
         except EngineError as error:
             log.warning("container not ended after a failed start", container=record.id, error=str(error))
 
@@ -226,6 +246,8 @@ class Containers:
         """Ends a container at once, also one that was created and never started: its first process waits in the
         pod's namespaces and cgroup, which are about to go. And one whose removal has not come to its end yet."""
         record = self._registry.containers.find(container_id)
+        if record is not None and record.to_restore:
+            record = await self._end_unrestored(record.id)
         if record is None:
             return
         if can_stop(record.state) or record.state is ContainerState.CREATED:
@@ -241,6 +263,15 @@ class Containers:
                 await self._runtime.wait_exit(record.id, self._remembered(record).processes)
         except TimeoutError as error:
             raise DeadlineExceeded(f"container {record.id} still runs {KILL_SECONDS:.0f} s after SIGKILL") from error
+
+    async def _end_unrestored(self, container_id: ContainerId) -> ContainerRecord | None:
+        """One that waits to be restored has nothing that could be killed. A restore under way comes first."""
+        async with self._locks.of(container_id):
+            record = self._registry.containers.get(container_id)
+            if record is None or not record.to_restore or record.state is not ContainerState.CREATED:
+                return record
+            fact = ExitFact(exit_code=128 + signal.SIGKILL, finished_at=self._clock.now_ns())
+            return await self._exits.record_exit(container_id, fact)
 
     async def _signal(self, record: ContainerRecord, number: int) -> None:
         if record.state is ContainerState.PAUSED:
@@ -291,6 +322,8 @@ class Containers:
         await self._runtime.delete(record.id, record.runtime_handler, remembered=self._remembered(record))
         await self._rootfs.remove(record.id)
         await self._specs.release(record.id)
+        if record.restored_from:
+            await self._restores.discard(record.id)
         await self._registry.containers.forget(record.id)
 
     async def update(self, container_id: str, wanted: Resources) -> None:
@@ -300,6 +333,8 @@ class Containers:
             record = self._registry.containers.require(record.id)
             if not can_update(record.state):
                 raise FailedPrecondition(f"container {record.id} is {record.state.value}: nothing to update")
+            if record.to_restore:
+                raise FailedPrecondition(f"container {record.id} is restored by its start: nothing to update yet")
             wanted = with_swap(record.resources, wanted)
             merged = merge(record.resources, wanted)
             self._specs.check_limits(merged)
@@ -336,18 +371,15 @@ class Containers:
         return await self._registry.containers.amend(container_id, lambda old: msgspec.structs.replace(old, **facts))
 
 
-def _needs_no_image(config: ContainerConfig) -> bool:
-    return bool(config.external_rootfs) and not config.image.image
-
-
-def _rootfs_request(record: ContainerRecord, image: ImageRecord, users: PodUsers | None) -> RootfsRequest:
+def _rootfs_request(record: ContainerRecord, source: Source, users: PodUsers | None) -> RootfsRequest:
     external = record.config.external_rootfs
     return RootfsRequest(
         container_id=record.id,
-        layers=() if external else tuple(layer.chain_id for layer in image.layers),
+        layers=() if external else tuple(layer.chain_id for layer in source.image.layers),
         quota_bytes=record.config.storage_bytes,
         external=external,
         users=users,
+        fill=source.fill,
     )
 
 

@@ -9,14 +9,16 @@ from functools import partial
 import msgspec
 import structlog
 
-from isulad_py.engine.containers import Containers
+from isulad_py.engine.checkpoints import Checkpoints
+from isulad_py.engine.containers import START_FAILED_CODE, Containers
 from isulad_py.engine.exits import Exits
 from isulad_py.engine.images import Images
 from isulad_py.engine.pods import Pods
 from isulad_py.engine.registry import POD, Registry
 from isulad_py.model.container import ContainerRecord, ContainerState, ExitFact
-from isulad_py.model.errors import EngineError
+from isulad_py.model.errors import EngineError, NotFound
 from isulad_py.model.pod import PodRecord, PodState
+from isulad_py.ports.checkpoints import CheckpointFiles
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.network import Network
 from isulad_py.ports.runtime import ContainerRuntime
@@ -43,6 +45,7 @@ class Recovery:
         images: Images,
         containers: Containers,
         pods: Pods,
+        checkpoints: Checkpoints,
         exits: Exits,
         runtime: ContainerRuntime,
         environments: PodEnvironments,
@@ -53,6 +56,7 @@ class Recovery:
         self._images = images
         self._containers = containers
         self._pods = pods
+        self._checkpoints = checkpoints
         self._exits = exits
         self._runtime = runtime
         self._environments = environments
@@ -77,6 +81,8 @@ class Recovery:
         log.info("recovered", pods=len(self._registry.pods), containers=len(self._registry.containers))
 
     async def _take_up_container(self, record: ContainerRecord) -> None:
+        if record.checkpoint_to:
+            record = await self._checkpoints.repair(record)
         if record.state in {ContainerState.CREATING, ContainerState.REMOVING, ContainerState.EXITED}:
             return
         if record.boot_id != self._boot_id:
@@ -90,7 +96,9 @@ class Recovery:
             await self._exits.record_exit(record.id, fact)
             return
         if record.starting_at and not record.started_at:
-            record = await self._settle_start(record)
+            record = await (self._settle_restore(record) if record.to_restore else self._settle_start(record))
+        if record.to_restore:
+            return
         self._exits.watch(record)
         await self._runtime.end_commands(record.id)
 
@@ -104,6 +112,20 @@ class Recovery:
         started_at = 0 if state in {"creating", "created"} else record.starting_at
         return await self._registry.containers.amend(
             record.id, lambda old: msgspec.structs.replace(old, started_at=started_at, starting_at=started_at)
+        )
+
+    async def _settle_restore(self, record: ContainerRecord) -> ContainerRecord:
+        """A restore was under way: what has not come to its end is ended, since nobody would know of it."""
+        try:
+            processes = await self._checkpoints.restored(record.id)
+        except NotFound:
+            await self._runtime.delete(record.id, record.runtime_handler)
+            message = "the engine ended while the container was restored"
+            now = self._clock.now_ns()
+            fact = ExitFact(exit_code=START_FAILED_CODE, finished_at=now, reason="StartError", message=message)
+            return await self._exits.record_exit(record.id, fact)
+        return await self._registry.containers.amend(
+            record.id, lambda old: msgspec.structs.replace(old, processes=processes, started_at=old.starting_at)
         )
 
     async def _take_up_pod(self, record: PodRecord) -> None:
@@ -129,6 +151,7 @@ class Leftovers:
         layers: Layers,
         network: Network,
         images: Images,
+        checkpoints: CheckpointFiles,
         tasks: Tasks,
     ) -> None:
         self._registry = registry
@@ -138,6 +161,7 @@ class Leftovers:
         self._layers = layers
         self._network = network
         self._images = images
+        self._checkpoints = checkpoints
         self._tasks = tasks
 
     async def clear(self, patience_seconds: float) -> None:
@@ -159,10 +183,13 @@ class Leftovers:
         views, environments = await self._layers.views(), await self._environments.present()
         # A view would keep the layers that it shows. Its key is its container's id and a number.
         views = frozenset(key for key in views if key.rpartition("-")[0] not in known)
+        waiting = {record.id for record in self._registry.containers.values() if record.to_restore and not record.exit}
+        kept = await self._checkpoints.present() - waiting - aside.keys()
         return [
             *(("container", key, partial(self._runtime.delete, key, "")) for key in runtime - known),
             *(("root file system", key, partial(self._rootfs.remove, key)) for key in rootfs - known),
             *(("image volume", key, partial(self._layers.release, key)) for key in views),
+            *(("checkpoint", key, partial(self._checkpoints.discard, key)) for key in kept),
             *(("pod environment", key, partial(self._environments.destroy, key)) for key in environments - known),
         ]
 

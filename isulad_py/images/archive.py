@@ -77,6 +77,10 @@ class Archive:
             os.close(self._fd)
             self._fd = -1
 
+    def names(self) -> list[str]:
+        """Of the files in a tar archive, in its order."""
+        return list(self._places)
+
     def has(self, name: str) -> bool:
         try:
             self.size(name)

@@ -81,7 +81,7 @@ def unpack(
         plain = meter.inflated(inflate(compressed), grow)
         recipe = RecipeWriter(recipe_path, grow) if recipe_path else None
         reader = RecordingReader(plain, recipe) if recipe else TarReader(plain)
-        facts = _write(reader, tree, limits)
+        facts = write_entries(reader, tree, limits)
         if recipe is not None:
             facts = replace(facts, used_bytes=facts.used_bytes + recipe.finish(facts.replaced), inodes=facts.inodes + 1)
     except BlobDamaged:
@@ -141,7 +141,8 @@ class _Meter:
             raise DataLoss(f"layer {self._blob.diff_id} unpacks to digest {found}: configuration and layer disagree")
 
 
-def _write(reader: TarReader, tree: LayerTree, limits: UnpackLimits) -> TreeFacts:
+def write_entries(reader: TarReader, tree: LayerTree, limits: UnpackLimits) -> TreeFacts:
+    """All that the archive holds, into the tree, which is finished then. Errors as `unpack`."""
     for number, entry in enumerate(reader):
         if number >= limits.entries:
             raise ResourceExhausted(f"a layer of more than {limits.entries} entries")

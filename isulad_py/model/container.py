@@ -163,6 +163,15 @@ class ContainerRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """As reported in the status: the requested ones, resolved."""
     cgroup_path: str = ""
     """The container's cgroup, relative to the hierarchy's root; for the systemd driver, the resolved path."""
+    restored_from: str = ""
+    """Path of the checkpoint that its start restores; before that there is no process."""
+    checkpoint_to: str = ""
+    """Where a checkpoint of it is being written."""
+
+    @property
+    def to_restore(self) -> bool:
+        """Whether it waits for its start without any process."""
+        return bool(self.restored_from) and not self.processes.pid
 
     @property
     def name(self) -> str:

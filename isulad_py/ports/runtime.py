@@ -27,6 +27,8 @@ class Launch(Struct, frozen=True, kw_only=True):
     stdio_uid: int | None = None
     """The host's number of who is to own the pipes of its stdio, where the runtime cannot see to that itself: in a user
     namespace."""
+    restore: str = ""
+    """Directory of a checkpoint's images. The container is restored from them instead of created: it runs at once."""
     monitor_cgroup: str = ""
     """cgroup (as in `ContainerRecord.cgroup_path`) that the monitor joins, so that it is accounted to the pod."""
 
@@ -157,10 +159,6 @@ class ContainerRuntime(Protocol):
 
     async def monitor_obstacle(self) -> str:
         """Why no container can be given a monitor, in a few words; empty where it can."""
-        ...
-
-    async def checkpoint_obstacle(self, handler: str) -> str:
-        """Why containers of this handler cannot be checkpointed, in a few words; empty where they can."""
         ...
 
     async def versions(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -62,6 +62,10 @@ class Records(Protocol):
     async def close(self) -> None: ...
 
 
+Fill = Callable[[str, Sequence[str]], None]
+"""Called in a thread with the directory of an empty writable layer, and those of the layers below, nearest first."""
+
+
 class RootfsRequest(Struct, frozen=True, kw_only=True):
     container_id: ContainerId
     layers: tuple[ChainId, ...]
@@ -73,6 +77,16 @@ class RootfsRequest(Struct, frozen=True, kw_only=True):
     """A directory or block device of this host that is the root instead; without layers."""
     users: PodUsers | None = None
     """The layers' owners are those of this user namespace, and so are the writable layer's."""
+    fill: Fill | None = None
+    """Furnishes the writable layer before it is mounted."""
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """A writable layer in overlay form, and what lies below it."""
+
+    upper: str
+    lower: tuple[str, ...]
+    """Nearest first."""
 
 
 class RootFilesystems(Protocol):
@@ -96,6 +110,10 @@ class RootFilesystems(Protocol):
     async def present(self) -> frozenset[ContainerId]: ...
 
     async def mounted(self, container_id: ContainerId) -> bool: ...
+
+    async def changes(self, container_id: ContainerId) -> Changes:
+        """Where the container's changes lie. NotFound where it has no writable layer."""
+        ...
 
     async def remount(self, request: RootfsRequest) -> str:
         """Mounts an existing writable layer again (after a reboot)."""

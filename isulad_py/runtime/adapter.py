@@ -36,6 +36,7 @@ from isulad_py.runtime.abandoned import Abandoned
 from isulad_py.runtime.attach import Attachments
 from isulad_py.runtime.attach_output import Patience
 from isulad_py.runtime.bundle import Bundles, Launched, read_number
+from isulad_py.runtime.checkpoints import RuntimeCheckpoints
 from isulad_py.runtime.command import Commands
 from isulad_py.runtime.control import Control
 from isulad_py.runtime.ending import DIRECT, Endings, note_failure
@@ -54,6 +55,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """Directory for everything that does not outlive a reboot."""
     monitor: str = "conmon"
     """Absolute, or a program to look up."""
+    criu: str = "criu"
+    """Absolute, or a program to look up; empty for no checkpoints."""
     create_seconds: float = 120.0
     command_seconds: float = 60.0
     """For a runtime's other commands but exec."""
@@ -130,7 +133,13 @@ class OciRuntime:
             argv = [self._programs.monitor_path(), *args]
             self._moves.warm()
             place = partial(self._place, launch, groups)
-            pid = await monitor.start(argv, bundle=bundle, place=place, spec=launch.spec)
+            env = criu.environment(self._options.criu) if launch.restore else {}
+            try:
+                pid = await monitor.start(argv, bundle=bundle, place=place, spec=launch.spec, env=env)
+            except EngineError as error:
+                if not launch.restore:
+                    raise
+                raise await blocking.run(criu.explained, error, self._layout.restore_log(launch.id)) from error
         own = tuple(groups) if self._facts.cgroup_version == 2 else ()
         seen = Launched(
             handler=launch.handler,
@@ -271,6 +280,10 @@ class OciRuntime:
         )
         return RuntimeStreams(execs=execs, attachments=attachments)
 
+    def checkpoints(self) -> RuntimeCheckpoints:
+        """What takes checkpoints of the same containers."""
+        return RuntimeCheckpoints(programs=self._programs, bundles=self._bundles, criu=self._options.criu)
+
     async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> Resources:
         return await self._updates.run(container_id, handler, resources)
 
@@ -297,9 +310,6 @@ class OciRuntime:
         except HostFailure as error:
             return str(error)
         return ""
-
-    async def checkpoint_obstacle(self, handler: str) -> str:
-        return await criu.obstacle(await self._programs.features(handler))
 
     async def versions(self) -> dict[str, str]:
         return await self._programs.versions()

@@ -207,12 +207,19 @@ class Endings:
 
     async def _end_programs(self, container_id: ContainerId) -> bool:
         """Kills the monitor and the runtime; whether there were any."""
-        found = await blocking.run(pidfd.find_by_arguments, [self._layout.bundle(container_id)])
+        found = await blocking.run(self._programs_of, container_id)
         for pid, started in found.items():
             pidfd.send(pid, started, signal.SIGKILL)
         for pid, started in found.items():
             await pidfd.wait_end(pid, started)
         return bool(found)
+
+    def _programs_of(self, container_id: ContainerId) -> dict[int, int]:
+        """With what they have started: the runtime's helpers (CRIU) bear no path, and would outlive it."""
+        found = pidfd.find_by_arguments([self._layout.bundle(container_id)])
+        for pid in list(found):
+            found |= pidfd.stop_descendants(pid)
+        return found
 
     async def _empty(self, directory: str) -> None:
         """Kills until nothing is left: processes of a shared PID namespace do not end with the first one."""

@@ -59,6 +59,10 @@ class Layout:
         /proc/self/fd/<the open bundle>/attach."""
         return posixpath.join(self.bundle(container_id), "attach")
 
+    def restore_log(self, container_id: ContainerId) -> str:
+        """conmon makes the bundle CRIU's working directory."""
+        return posixpath.join(self.bundle(container_id), "restore.log")
+
     def log_link(self, container_id: ContainerId) -> str:
         """Stands for the log's directory where its name has a colon, which conmon would take for a driver's name."""
         return posixpath.join(self.bundle(container_id), "log")

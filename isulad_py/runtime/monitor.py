@@ -14,7 +14,8 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -61,6 +62,8 @@ def arguments(launch: Launch, files: Files, runtime: list[str]) -> list[str]:
         args += ["--stdin"]
         if not launch.stdin_once:
             args += ["--leave-stdin-open"]
+    if launch.restore:
+        args += ["--restore", launch.restore]
     return args
 
 
@@ -70,6 +73,9 @@ ENVIRONMENT: Final = {
     # GLib refuses an argument that has other characters than the locale's.
     "LC_CTYPE": "C.UTF-8",
 }
+
+
+_NOTHING_MORE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class _Report(Struct):
@@ -90,12 +96,19 @@ def parse_report(line: bytes, spec: bytes = b"") -> int:
     raise runc.failure("create", words, program=runc.program_of(spec))
 
 
-async def start(argv: list[str], *, bundle: str, place: Callable[[int], Awaitable[None]], spec: bytes = b"") -> int:
+async def start(
+    argv: list[str],
+    *,
+    bundle: str,
+    place: Callable[[int], Awaitable[None]],
+    spec: bytes = b"",
+    env: Mapping[str, str] = _NOTHING_MORE,
+) -> int:
     """Starts the monitor and returns the number of the container's first process.
 
-    `place` is called with the monitor's number before it does anything. Raises the runtime's own words, with the
-    program of `spec` where they name none. The caller sets the deadline; when it is cancelled, what has been started
-    must be removed by the files in the bundle.
+    `place` is called with the monitor's number before it does anything. `env` is for the runtime, beside ENVIRONMENT.
+    Raises the runtime's own words, with the program of `spec` where they name none. The caller sets the deadline; when
+    it is cancelled, what has been started must be removed by the files in the bundle.
     """
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as monitors:
         with translated("start the monitor"):
@@ -107,7 +120,7 @@ async def start(argv: list[str], *, bundle: str, place: Callable[[int], Awaitabl
         child = await process.start(
             argv,
             stdio=(subprocess.DEVNULL, subprocess.DEVNULL, words),
-            env={"_OCI_SYNCPIPE": str(sync), "_OCI_STARTPIPE": str(start_gate), **ENVIRONMENT},
+            env={"_OCI_SYNCPIPE": str(sync), "_OCI_STARTPIPE": str(start_gate), **ENVIRONMENT, **env},
             cwd=bundle,
             pass_fds=(sync, start_gate),
             new_session=True,

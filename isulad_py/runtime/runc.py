@@ -38,6 +38,14 @@ def exec_args(container_id: str, *, process: str, pid_file: str, options: Sequen
     return [*args, *options, container_id]
 
 
+def checkpoint_args(container_id: str, *, images: str, work: str) -> list[str]:
+    """The container goes on. CRIU reads what else it may do from /etc/criu/runc.conf."""
+    args = ["checkpoint", "--leave-running"]
+    args += ["--image-path", images]
+    args += ["--work-path", work]
+    return [*args, container_id]
+
+
 def delete_args(container_id: str, *, force: bool) -> list[str]:
     """Without force for what has ended: a forced delete waits 100 ms in any case."""
     return ["delete", *(["--force"] if force else []), container_id]
@@ -90,7 +98,7 @@ _UNKNOWN: Final = re.compile(r"container(?: \S+)? does not exist|/status`: No su
 _STATE: Final = re.compile(
     r"cannot exec in a (?:stopped|paused) container"
     r"|cannot start an already running container|cannot start a container that has stopped"
-    r"|that is not stopped|container not (?:running|paused)"
+    r"|that is not stopped|container not (?:running|paused)|cannot be checkpointed in "
     r"|container `[^`]*` is (?:paused|not in|not running)"
     r"|cannot open `[^`]*/exec\.fifo`"
 )

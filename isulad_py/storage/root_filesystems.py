@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from isulad_py.host import blocking, mounts
+from isulad_py.model.errors import FailedPrecondition
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.metrics import FilesystemCapacity
 from isulad_py.model.stats import FilesystemUsage
-from isulad_py.ports.storage import RootfsRequest
+from isulad_py.ports.storage import Changes, RootfsRequest
 from isulad_py.storage.external_rootfs import ExternalRootFilesystems
 from isulad_py.storage.rootfs import OverlayRootFilesystems
 
@@ -33,6 +34,13 @@ class NodeRootFilesystems:
 
     async def mounted(self, container_id: ContainerId) -> bool:
         return await blocking.run(mounts.is_mountpoint, self.path_for(container_id))
+
+    async def changes(self, container_id: ContainerId) -> Changes:
+        if container_id in self._external:
+            raise FailedPrecondition(
+                f"container {container_id} has a root of this host: its changes are not kept apart"
+            )
+        return await self._overlay.changes(container_id)
 
     async def remount(self, request: RootfsRequest) -> str:
         if request.container_id in self._external:

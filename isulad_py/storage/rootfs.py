@@ -21,7 +21,7 @@ from isulad_py.model.pod import PodUsers
 from isulad_py.model.security import IdMapping, NamespaceMode, UserNamespace
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
-from isulad_py.ports.storage import RootfsRequest
+from isulad_py.ports.storage import Changes, RootfsRequest
 from isulad_py.ports.tasks import Tasks
 from isulad_py.storage.layers import LayerStore
 from isulad_py.storage.loans import read_note, write_note
@@ -114,6 +114,13 @@ class OverlayRootFilesystems:
     async def mounted(self, container_id: ContainerId) -> bool:
         return await blocking.run(mounts.is_mountpoint, self.path_for(container_id))
 
+    async def changes(self, container_id: ContainerId) -> Changes:
+        folder = self._paths.container(container_id)
+        layers = await blocking.run(read_note, folder)
+        if layers is None:
+            raise NotFound(f"container {container_id} has no writable layer")
+        return Changes(upper=f"{folder}/diff", lower=self._below(layers))
+
     async def remount(self, request: RootfsRequest) -> str:
         self._layers.require(request.layers, f"container {request.container_id}")
         await to_the_end(blocking.run(self._remount, request), name="mount a root file system again")
@@ -143,6 +150,9 @@ class OverlayRootFilesystems:
                 raise AlreadyExists(message) from error
         try:
             self._make_directories(folder, request)
+            if request.fill is not None:
+                # Not through the mount: what must hide something of the image has overlay's own form.
+                request.fill(f"{folder}/diff", self._below(request.layers))
             self._mount(request)
         except BaseException as error:
             try:
@@ -170,6 +180,9 @@ class OverlayRootFilesystems:
             os.chown(f"{folder}/diff", uid, gid)
             Path(folder, "diff").chmod(stat.S_IMODE(below.st_mode))
         self._projects.give(request.container_id, folder, self._projects.limit_for(request.quota_bytes))
+
+    def _below(self, layers: tuple[ChainId, ...]) -> tuple[str, ...]:
+        return tuple(self._paths.diff(chain_id) for chain_id in reversed(layers))
 
     def _mount(self, request: RootfsRequest) -> None:
         name = f"containers/{request.container_id}"

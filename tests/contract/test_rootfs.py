@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from isulad_py.host import mounts, user_namespaces
-from isulad_py.model.errors import AlreadyExists, NotFound
+from isulad_py.model.errors import AlreadyExists, DataLoss, NotFound
 from isulad_py.model.ids import ContainerId, Digest
 from isulad_py.model.pod import PodUsers
 from isulad_py.model.security import IdMapping, NamespaceMode, UserNamespace
@@ -161,3 +161,34 @@ async def test_the_layers_below_are_not_removed(both: tuple[RootFilesystems, Lay
     await rootfs.remove(ONE)
     await layers.remove([BASE])
     assert await layers.present() == frozenset()
+
+
+async def test_a_writable_layer_is_furnished_before_it_is_mounted(rootfs: RootFilesystems) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def fill(upper: str, lower: Sequence[str]) -> None:
+        seen.append((upper, len(lower)))
+        if Path(upper).is_dir():
+            assert Path(lower[0], "hello").read_text() == "from the image"
+            Path(upper, "added").write_text("from the checkpoint")
+
+    path = Path(await rootfs.prepare(RootfsRequest(container_id=ONE, layers=(BASE,), fill=fill)))
+    changes = await rootfs.changes(ONE)
+    assert [upper for upper, _ in seen] == [changes.upper]
+    if path.is_dir():
+        assert (path / "added").read_text() == "from the checkpoint"
+        assert (path / "hello").read_text() == "from the image"
+        assert [name.name for name in Path(changes.upper).iterdir()] == ["added"]
+        assert len(changes.lower) == 1
+    with pytest.raises(NotFound, match=TWO):
+        await rootfs.changes(TWO)
+
+
+async def test_what_cannot_be_furnished_leaves_nothing(rootfs: RootFilesystems) -> None:
+    def fill(upper: str, lower: Sequence[str]) -> None:
+        raise DataLoss("a strange archive")
+
+    with pytest.raises(DataLoss, match="a strange archive"):
+        await rootfs.prepare(RootfsRequest(container_id=ONE, layers=(BASE,), fill=fill))
+    assert await rootfs.present() == frozenset()
+    assert not await rootfs.mounted(ONE)

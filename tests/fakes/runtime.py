@@ -84,7 +84,6 @@ class FakeRuntime:
         self.on_exec: Callable[[ExecCommand], ExecResult] | None = None
         self.monitor_reason = ""
         self.commands_ended: list[ContainerId] = []
-        self.checkpoint_reason = "no CRIU here"
         self.features_by_handler: dict[str, HandlerFeatures] = {}
         self._now_ns = now_ns
         self._last_pid = 1000
@@ -145,6 +144,8 @@ class FakeRuntime:
         container = FakeContainer(launch=launch, processes=processes)
         _check_program(container.args, "create")
         self.containers[launch.id] = container
+        if launch.restore:
+            container.state = "running"
         return processes
 
     async def start(self, container_id: ContainerId, handler: str) -> None:
@@ -276,10 +277,6 @@ class FakeRuntime:
 
     async def monitor_obstacle(self) -> str:
         return self.monitor_reason
-
-    async def checkpoint_obstacle(self, handler: str) -> str:
-        await self.features(handler)
-        return self.checkpoint_reason
 
     async def versions(self) -> dict[str, str]:
         return {**{handler: f"{handler} version 1.0.0" for handler in self.handlers}, "monitor": "conmon version 2.0.0"}

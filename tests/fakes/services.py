@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,13 +10,13 @@ import msgspec
 
 from isulad_py.engine.events import Events, Subscription
 from isulad_py.engine.exec import Exec
+from isulad_py.engine.pod_checkpoints import RestoredPod
 from isulad_py.engine.pod_metrics import ContainerReading, PodMetrics, PodReading
 from isulad_py.engine.queries import ContainerFilter, PodFilter, Queries
 from isulad_py.engine.readiness import Condition, EngineStatus
 from isulad_py.engine.registry import Registry
 from isulad_py.engine.sessions import Sessions, Tokens
 from isulad_py.model.container import ContainerConfig, ContainerRecord, ExitFact, ImageSpec
-from isulad_py.model.errors import FailedPrecondition
 from isulad_py.model.events import EventKind
 from isulad_py.model.ids import ContainerId, ImageId, PodId, new_id
 from isulad_py.model.image import Credentials, ImageRecord
@@ -50,6 +50,8 @@ class FakeEngine:
         self.grace_seconds: list[float] = []
         self.pod_cidr = ""
         self.subscribed = 0
+        self.checkpoints: list[tuple[object, ...]] = []
+        """Arguments of every call that took one."""
         self.tokens = Tokens(clock=self.clock)
         self.events = Events(registry=self.registry, clock=self.clock)
 
@@ -79,6 +81,7 @@ class FakeEngine:
             "readiness": _Readiness(self),
             "network": _Network(self),
             "checkpoints": _Checkpoints(self),
+            "pod_checkpoints": _PodCheckpoints(self),
         }
         return Services(clock=self.clock, systemd_cgroup=False, **parts)
 
@@ -332,16 +335,36 @@ class _Checkpoints:
     def __init__(self, engine: FakeEngine) -> None:
         self._engine = engine
 
-    async def container(self, container_id: str) -> None:
-        self._engine.registry.containers.require(container_id)
-        raise FailedPrecondition("no CRIU here")
+    async def container(self, container_id: str, location: str, timeout_seconds: float) -> None:
+        await self._engine.at("checkpoints.container")
+        record = self._engine.registry.containers.require(container_id)
+        self._engine.checkpoints.append((record.id, location, timeout_seconds))
 
-    async def pod(self, pod_id: str, container_ids: Sequence[str]) -> None:
-        self._engine.registry.pods.require(pod_id)
-        raise FailedPrecondition("no CRIU here")
 
-    async def restore(self, runtime_handler: str) -> None:
-        raise FailedPrecondition("no CRIU here")
+class _PodCheckpoints:
+    def __init__(self, engine: FakeEngine) -> None:
+        self._engine = engine
+
+    async def checkpoint(
+        self, pod_id: str, directory: str, container_ids: Sequence[str], options: Mapping[str, str]
+    ) -> None:
+        await self._engine.at("pod_checkpoints.checkpoint")
+        record = self._engine.registry.pods.require(pod_id)
+        self._engine.checkpoints.append((record.id, directory, tuple(container_ids), dict(options)))
+
+    async def restore(
+        self,
+        directory: str,
+        config: PodConfig | None,
+        runtime_handler: str,
+        configs: Sequence[ContainerConfig],
+        options: Mapping[str, str],
+    ) -> RestoredPod:
+        await self._engine.at("pod_checkpoints.restore")
+        assert config is not None
+        pod = self._engine.add_pod(config=config, runtime_handler=runtime_handler)
+        made = [(each.metadata.name, self._engine.add_container(pod, config=each).id) for each in configs]
+        return RestoredPod(id=pod.id, containers=tuple(made))
 
 
 class _Network:

@@ -10,7 +10,7 @@ from isulad_py.model.ids import ChainId, ContainerId
 from isulad_py.model.metrics import FilesystemCapacity
 from isulad_py.model.pod import PodUsers
 from isulad_py.model.stats import FilesystemUsage
-from isulad_py.ports.storage import RootfsRequest
+from isulad_py.ports.storage import Changes, RootfsRequest
 from tests.fakes.faults import Faults
 
 
@@ -72,7 +72,7 @@ class MemoryLayers:
 
 class MemoryRootFilesystems:
     """Implements ports.storage.RootFilesystems. With `directory`, the mountpoints are real directories that `fill` may
-    furnish (an image's /etc/passwd). `reboot` unmounts everything. Faults: prepare, remove, remount, usage."""
+    furnish (an image's /etc/passwd). `reboot` unmounts everything. Faults: prepare, remove, changes, remount, usage."""
 
     def __init__(
         self,
@@ -99,6 +99,8 @@ class MemoryRootFilesystems:
         if request.container_id in self.requests:
             raise AlreadyExists(f"container {request.container_id} already has a root file system")
         _check_present(self._layers, request.layers, f"container {request.container_id}")
+        if request.fill is not None:
+            request.fill(f"/fake/containers/{request.container_id}/diff", ())
         self.requests[request.container_id] = request
         self._layers.lent[request.container_id] = request.layers
         self.used_bytes[request.container_id] = 4096
@@ -119,6 +121,12 @@ class MemoryRootFilesystems:
 
     async def mounted(self, container_id: ContainerId) -> bool:
         return container_id in self.mounts
+
+    async def changes(self, container_id: ContainerId) -> Changes:
+        await self.faults.at("changes")
+        if container_id not in self.requests:
+            raise NotFound(f"container {container_id} has no writable layer")
+        return Changes(upper=f"/fake/containers/{container_id}/diff", lower=())
 
     async def remount(self, request: RootfsRequest) -> str:
         await self.faults.at("remount")

@@ -25,6 +25,7 @@ def cri_services(node: Node) -> Services:
         events=services.events,
         readiness=services.readiness,
         checkpoints=services.checkpoints,
+        pod_checkpoints=services.pod_checkpoints,
         network=cast("Any", world.network),
         clock=cast("Any", world.clock),
         systemd_cgroup=False,

@@ -1,4 +1,4 @@
-"""Checkpoints through a real channel: refused, with the reason."""
+"""Checkpoints through a real channel."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
+from isulad_py.model.errors import FailedPrecondition
 from tests.wire.conftest import Served
 
 
@@ -20,6 +21,8 @@ async def test_every_checkpoint_call_says_why_not(served: Served, client: Any) -
     m, runtime = client.m, client.runtime
     pod = served.engine.add_pod()
     container = served.engine.add_container(pod, started_at=1)
+    for step in ("checkpoints.container", "pod_checkpoints.checkpoint", "pod_checkpoints.restore"):
+        served.engine.faults.fail[step] = FailedPrecondition("no CRIU here")
     refused = grpc.StatusCode.FAILED_PRECONDITION
     request = m.CheckpointContainerRequest(container_id=container.id, location="/tmp/x.tar", timeout=5)
     assert await refusal(runtime.CheckpointContainer(request)) == (refused, "no CRIU here")
@@ -27,6 +30,39 @@ async def test_every_checkpoint_call_says_why_not(served: Served, client: Any) -
     assert await refusal(runtime.CheckpointPod(pods)) == (refused, "no CRIU here")
     restore = m.RestorePodRequest(checkpoint_path="/tmp/x", options={"a": "b"})
     assert await refusal(runtime.RestorePod(restore)) == (refused, "no CRIU here")
+
+
+async def test_checkpoints_of_containers_and_pods(served: Served, client: Any) -> None:
+    m, runtime = client.m, client.runtime
+    pod = served.engine.add_pod()
+    container = served.engine.add_container(pod, started_at=1)
+    request = m.CheckpointContainerRequest(container_id=container.id, location="/tmp/x.tar", timeout=5)
+    assert await runtime.CheckpointContainer(request) == m.CheckpointContainerResponse()
+    pods = m.CheckpointPodRequest(
+        pod_sandbox_id=pod.id, output_path="/tmp/x", container_ids=[container.id], options={"a": "b"}
+    )
+    assert await runtime.CheckpointPod(pods) == m.CheckpointPodResponse()
+    assert served.engine.checkpoints == [
+        (container.id, "/tmp/x.tar", 5),
+        (pod.id, "/tmp/x", (container.id,), {"a": "b"}),
+    ]
+
+
+async def test_a_pod_is_restored(served: Served, client: Any) -> None:
+    m = client.m
+    image = m.ImageSpec(image="busybox")
+    request = m.RestorePodRequest(
+        checkpoint_path="/tmp/x",
+        config=m.PodSandboxConfig(metadata=m.PodSandboxMetadata(name="web", uid="1", namespace="d")),
+        container_configs=[
+            m.ContainerConfig(metadata=m.ContainerMetadata(name=name), image=image) for name in ("one", "two")
+        ],
+    )
+    answer = await client.runtime.RestorePod(request)
+    assert served.engine.registry.pods[answer.pod_sandbox_id].config.metadata.name == "web"
+    assert [each.name for each in answer.restored_containers] == ["one", "two"]
+    for each in answer.restored_containers:
+        assert served.engine.registry.containers[each.container_id].pod_id == answer.pod_sandbox_id
 
 
 @pytest.mark.parametrize(

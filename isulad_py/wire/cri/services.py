@@ -9,6 +9,7 @@ from isulad_py.engine.containers import Containers
 from isulad_py.engine.events import Events
 from isulad_py.engine.exec import Exec
 from isulad_py.engine.images import Images
+from isulad_py.engine.pod_checkpoints import PodCheckpoints
 from isulad_py.engine.pod_metrics import PodMetrics
 from isulad_py.engine.pods import Pods
 from isulad_py.engine.queries import Queries
@@ -39,6 +40,7 @@ class Services:
     events: Events
     readiness: Readiness
     checkpoints: Checkpoints
+    pod_checkpoints: PodCheckpoints
     network: Network
     clock: Clock
     systemd_cgroup: bool

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from isulad_py.config.findings import Severity
 from isulad_py.config.schema import Config, RuntimeEntry
 from isulad_py.config.validate_runtimes import check
 
@@ -13,6 +14,16 @@ def test_an_entry_without_a_path_is_looked_up_by_its_name() -> None:
 
     assert list(check(Config(default_runtime="runsc", runtimes={"runsc": RuntimeEntry()}), find)) == []
     assert asked == ["conmon", "runsc"]
+
+
+def test_criu_as_runtimes_look_it_up() -> None:
+    for program in ("", "criu", "/opt/x/criu"):
+        assert list(check(Config(criu=program), lambda name: name)) == []
+    for program in ("/opt/criu-4", "bin/criu", "other"):
+        [finding] = check(Config(criu=program), lambda name: name)
+        assert (finding.id, finding.key, finding.severity) == ("bad-value", "criu", Severity.ERROR)
+    [finding] = check(Config(criu="/opt/x/criu"), lambda name: "" if "criu" in name else name)
+    assert (finding.id, finding.key, finding.severity) == ("missing-program", "criu", Severity.WARNING)
 
 
 def test_handlers_may_name_built_in_runtimes() -> None:

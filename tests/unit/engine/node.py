@@ -17,6 +17,7 @@ from isulad_py.model.ids import ContainerId, PodId
 from isulad_py.model.pod import PodConfig, PodMetadata
 from isulad_py.model.security import NamespaceMode, NamespaceOptions, PodSecurity
 from tests.fakes.apparmor import FakeProfiles
+from tests.fakes.checkpoints import FakeCheckpointer, MemoryCheckpoints
 from tests.fakes.clock import FakeClock
 from tests.fakes.facts import host_facts
 from tests.fakes.hostfiles import FakeHostFiles
@@ -48,6 +49,8 @@ class World:
         self.source.offer("registry.k8s.io/pause:3.10", content="pause")
         self.network = FakeNetwork()
         self.runtime = FakeRuntime(now_ns=self.clock.now_ns)
+        self.checkpointer = FakeCheckpointer(self.runtime)
+        self.checkpoints = MemoryCheckpoints()
         self.streams: Any = FakeStreams(self.runtime)
         self.environments = FakeEnvironments()
         self.sampler = FakeSampler()
@@ -80,6 +83,8 @@ class World:
             network=cast("Any", self.network),
             runtime=cast("Any", self.runtime),
             streams=self.streams,
+            checkpointer=cast("Any", self.checkpointer),
+            checkpoint_files=cast("Any", self.checkpoints),
             environments=cast("Any", self.environments),
             sampler=cast("Any", self.sampler),
             hostfiles=cast("Any", self.hostfiles),
@@ -108,6 +113,7 @@ class World:
             "roots": list(self.rootfs.requests),
             "network": list(self.network.attached),
             "views": list(self.layers.mounted_views),
+            "checkpoints": [*self.checkpoints.kept, *self.checkpoints.parts],
         }
 
 

@@ -46,6 +46,7 @@ def test_what_every_monitor_is_told() -> None:
         ({"stdin": True}, ["--stdin", "--leave-stdin-open"]),
         ({"stdin": True, "stdin_once": True}, ["--stdin"]),
         ({"stdin_once": True}, []),
+        ({"restore": "/images", "stdin": True}, ["--stdin", "--leave-stdin-open", "--restore", "/images"]),
     ],
 )
 def test_stdin_and_terminal(asked: dict[str, bool], extra: list[str]) -> None:

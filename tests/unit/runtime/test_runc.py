@@ -22,6 +22,8 @@ def test_exec_and_delete_arguments() -> None:
     plain = ["exec", "--detach", "--pid-file", "/f", "--process", "/p"]
     assert runc.exec_args("c", process="/p", pid_file="/f") == [*plain, "c"]
     assert runc.exec_args("c", process="/p", pid_file="/f", options=("--cgroup", "x")) == [*plain, "--cgroup", "x", "c"]
+    told = ["checkpoint", "--leave-running", "--image-path", "/i", "--work-path", "/w", "c"]
+    assert runc.checkpoint_args("c", images="/i", work="/w") == told
     assert runc.delete_args("c", force=False) == ["delete", "c"]
     assert runc.delete_args("c", force=True) == ["delete", "--force", "c"]
 

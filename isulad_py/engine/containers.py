@@ -260,7 +260,8 @@ class Containers:
         await self._signal(record, signal.SIGKILL)
         try:
             async with asyncio.timeout(KILL_SECONDS):
-                await self._runtime.wait_exit(record.id, self._remembered(record).processes)
+                remembered = self._remembered(record)
+                await self._runtime.wait_exit(record.id, remembered.processes, cgroup_path=remembered.cgroup_path)
         except TimeoutError as error:
             raise DeadlineExceeded(f"container {record.id} still runs {KILL_SECONDS:.0f} s after SIGKILL") from error
 

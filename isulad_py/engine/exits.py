@@ -42,7 +42,7 @@ class Exits:
     def watch(self, record: ContainerRecord) -> None:
         """Starts the watch of a container; one that is watched already stays so."""
         if record.id not in self._watches and record.exit is None:
-            self._start(record.id, self._until_exit(record.id, record.processes))
+            self._start(record.id, self._until_exit(record))
 
     def watch_pause(self, pod_id: PodId, processes: Processes, on_end: Callable[[PodId], Awaitable[None]]) -> None:
         """Starts the watch of a pod's pause container: without it the pod is not ready any more."""
@@ -81,11 +81,11 @@ class Exits:
             self._events.announce(EventKind.STOPPED, container_id, record.pod_id)
         return record
 
-    async def _until_exit(self, container_id: ContainerId, processes: Processes) -> None:
-        fact = await self._outcome(container_id, processes)
+    async def _until_exit(self, record: ContainerRecord) -> None:
+        fact = await self._outcome(record.id, record.processes, record.cgroup_path)
         # Under the container's lock, so that a start in progress is on record before its end is.
-        async with self._locks.of(container_id):
-            while not await self._recorded(container_id, fact):
+        async with self._locks.of(record.id):
+            while not await self._recorded(record.id, fact):
                 await self._clock.sleep(RETRY_SECONDS)
 
     async def _recorded(self, container_id: ContainerId, fact: ExitFact) -> bool:
@@ -115,10 +115,10 @@ class Exits:
             return False
         return True
 
-    async def _outcome(self, container_id: ContainerId, processes: Processes) -> ExitFact:
+    async def _outcome(self, container_id: ContainerId, processes: Processes, cgroup_path: str = "") -> ExitFact:
         while True:
             try:
-                return await self._runtime.wait_exit(container_id, processes)
+                return await self._runtime.wait_exit(container_id, processes, cgroup_path=cgroup_path)
             except EngineError as error:
                 log.error("exit watch failed, trying again", container=container_id, error=str(error))
             except Exception:  # of no known class (no descriptors left): who runs must not go unwatched for ever

@@ -105,9 +105,10 @@ class ContainerRuntime(Protocol):
         """Success when the process has already ended."""
         ...
 
-    async def wait_exit(self, container_id: ContainerId, processes: Processes) -> ExitFact:
-        """Returns when the container has ended, also for one that a former daemon created; at once if it has. Whatever
-        else ran in it is killed by then.
+    async def wait_exit(self, container_id: ContainerId, processes: Processes, *, cgroup_path: str = "") -> ExitFact:
+        """Returns when the container has ended, also for one that a former daemon created; at once if it has. Nothing
+        of it runs then: what its first process left in the container's own cgroup is ended. HostFailure where that
+        survives SIGKILL. `cgroup_path` as in `Remembered`.
 
         The exit code is the monitor's; where no monitor could record it (killed, reboot) reason is
         `ContainerStatusUnknown` and the code 255. A process that cannot be started at all is told by `start`.

@@ -226,8 +226,8 @@ class OciRuntime:
     ) -> None:
         await self._endings.kill(container_id, handler, signal, everyone=everyone, remembered=remembered)
 
-    async def wait_exit(self, container_id: ContainerId, processes: Processes) -> ExitFact:
-        return await self._endings.wait_exit(container_id, processes)
+    async def wait_exit(self, container_id: ContainerId, processes: Processes, *, cgroup_path: str = "") -> ExitFact:
+        return await self._endings.wait_exit(container_id, processes, cgroup_path)
 
     async def delete(self, container_id: ContainerId, handler: str, *, remembered: Remembered = NOTHING) -> None:
         await self._endings.delete(container_id, handler, remembered=remembered)

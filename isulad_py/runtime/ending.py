@@ -95,8 +95,9 @@ class Endings:
         except FailedPrecondition:
             log.debug("signal for a container that has ended", container=container_id, signal=number)
 
-    async def wait_exit(self, container_id: ContainerId, processes: Processes) -> ExitFact:
+    async def wait_exit(self, container_id: ContainerId, processes: Processes, cgroup_path: str = "") -> ExitFact:
         """First the monitor, since its word counts, and only where it left none the container itself."""
+        remembered = Remembered(processes=processes, cgroup_path=cgroup_path)
         if not processes.pid:
             processes = await self._recorded(container_id)
         for pid, started in (
@@ -108,18 +109,18 @@ class Endings:
             fact = await blocking.run(self._exit_fact, container_id)
             if fact is not None:
                 break
-        await blocking.run(self._end_others, container_id)
+        await self._end_remaining(container_id, remembered)
         return fact or _unknown("the monitor ended before the container did", time.time_ns())
 
-    def _end_others(self, container_id: ContainerId) -> None:
+    async def _end_remaining(self, container_id: ContainerId, remembered: Remembered) -> None:
         """In a PID namespace that is not the container's own the others do not end with the first process, as they do
         in one that is (pid_namespaces(7)), and would be in the way of the container's successor."""
         try:
-            launched = self._bundles.record(container_id)
+            launched = await blocking.run(self._launched, container_id, remembered)
         except NotFound:
             return
         if launched.family in DIRECT:
-            members.signal_all(members.listing(_own(launched.cgroups, container_id)), signal.SIGKILL)
+            await self._empty(members.listing(_own(launched.cgroups, container_id)))
 
     async def _recorded(self, container_id: ContainerId) -> Processes:
         try:
@@ -133,8 +134,7 @@ class Endings:
             return None
         if exit_.code < 0:
             return _unknown("the monitor could not tell the exit status", exit_.at)
-        oom = exit_.code != 0 and self._out_of_memory(container_id)
-        return ExitFact(exit_code=exit_.code, finished_at=exit_.at, oom_killed=oom)
+        return ExitFact(exit_code=exit_.code, finished_at=exit_.at, oom_killed=self._out_of_memory(container_id))
 
     def _out_of_memory(self, container_id: ContainerId) -> bool:
         """The cgroup's own counter, as long as there is the cgroup: the monitor hears of the pod's shortages too."""
@@ -224,9 +224,9 @@ class Endings:
     async def _empty(self, directory: str) -> None:
         """Kills until nothing is left: processes of a shared PID namespace do not end with the first one."""
         deadline = self._clock.monotonic() + KILLED_SECONDS
-        while directory and (left := await blocking.run(members.signal_all, directory, signal.SIGKILL)):
+        while directory and (left := await blocking.run(members.kill_all, directory)):
             if self._clock.monotonic() > deadline:
-                raise HostFailure(f"delete: {len(left)} processes still run in {directory} after SIGKILL")
+                raise HostFailure(f"{len(left)} processes still run in {directory} after SIGKILL")
             await self._clock.sleep(POLL_SECONDS)
 
     async def _delete_state(self, container_id: ContainerId, handler: str, *, force: bool) -> None:

@@ -80,6 +80,22 @@ def signal_all(directory: str, number: int) -> dict[int, int]:
     return {pid: first[pid] for pid in processes(directory) if pid in first and pidfd.send(pid, first[pid], number)}
 
 
+def kill_all(directory: str) -> dict[int, int]:
+    """Kills what is in the cgroup; start time by number of those there were, and nothing done where there are none."""
+    found = {pid: pidfd.start_time(pid) for pid in processes(directory)}
+    if not found:
+        return {}
+    if Path(directory, "cgroup.kill").exists():
+        _write(directory, "cgroup.kill", "1")
+        return found
+    # Held still meanwhile, so that none can be born between the look and the signal.
+    _write(directory, "freezer.state", "FROZEN")
+    try:
+        return signal_all(directory, signal.SIGKILL)
+    finally:
+        thaw({"freezer": directory})
+
+
 def frozen(cgroups: Mapping[str, str]) -> bool:
     if "freezer" in cgroups:
         return _read(cgroups["freezer"], "freezer.state") in {b"FROZEN", b"FREEZING"}
@@ -209,16 +225,7 @@ class ExecGroup:
 
     def kill(self) -> dict[int, int]:
         """Kills what is in it; start time by number of those there were."""
-        if Path(self._path, "cgroup.kill").exists():
-            found = {pid: pidfd.start_time(pid) for pid in processes(self._path)}
-            _write(self._path, "cgroup.kill", "1")
-            return found
-        # Held still meanwhile, so that none can be born between the look and the signal.
-        _write(self._path, "freezer.state", "FROZEN")
-        try:
-            return signal_all(self._path, signal.SIGKILL)
-        finally:
-            _write(self._path, "freezer.state", "THAWED")
+        return kill_all(self._path)
 
     def dissolve(self) -> None:
         """Removes it; what still runs, and may, goes back to the container's own cgroup."""

@@ -31,7 +31,7 @@ from isulad_py.model.resources import Resources
 from isulad_py.ports.runtime import ContainerRuntime, ExecCommand, ExecResult, Launch, Remembered
 from isulad_py.runtime.adapter import OciRuntime, Options
 from tests.fakes.runtime import FakeRuntime
-from tests.stand.cgroups import cgroups_named, remove_cgroup
+from tests.stand.cgroups import cgroups_named, processes_in, remove_cgroup
 from tests.stand.rootfs import make_rootfs, process, spec
 from tests.stand.runtimes import HANDLER, RUNTIMES, handlers
 
@@ -61,9 +61,16 @@ class Bed:
         else:
             shutil.rmtree(self.state)
 
-    def launch(self, args: Sequence[str], **changes: object) -> Launch:
+    def processes(self, container_id: ContainerId) -> int:
+        """How many there are beside the first."""
+        if isinstance(self.runtime, FakeRuntime):
+            return self.runtime.containers[container_id].others
+        first = int((self.state / "containers" / container_id / "pid").read_text())
+        return len({pid for folder in cgroups_named(container_id) for pid in processes_in(folder)} - {first})
+
+    def launch(self, args: Sequence[str], *, own_pids: bool = True, **changes: object) -> Launch:
         container_id = ContainerId(new_id())
-        document = spec(args, root=self.root, cgroup=f"{self.cgroup_parent}/{container_id}")
+        document = spec(args, root=self.root, cgroup=f"{self.cgroup_parent}/{container_id}", own_pids=own_pids)
         fields: dict[str, object] = {"id": container_id, "handler": HANDLER, "spec": document}
         return Launch(**{**fields, **changes})  # type: ignore[arg-type]
 
@@ -150,6 +157,20 @@ async def test_a_handler_of_the_container_decides_the_code(bed: Bed) -> None:
         await bed.runtime.kill(container_id, HANDLER, signal.SIGTERM)
         await asyncio.wait([waiting], timeout=0.05)
     assert (await waiting).exit_code == 7
+
+
+async def test_what_a_first_process_leaves_running_is_ended(bed: Bed) -> None:
+    """Where the PID namespace is not the container's own; also by a daemon that did not see it begin."""
+    launch = bed.launch(("sh", "-c", "setsid sleep 9999 & setsid sleep 9999 & exec sleep 1000000"), own_pids=False)
+    processes = await bed.runtime.create(launch)
+    await bed.runtime.start(launch.id, HANDLER)
+    async with asyncio.timeout(20):
+        while bed.processes(launch.id) < 2:
+            await asyncio.sleep(0.01)
+    await bed.runtime.kill(launch.id, HANDLER, signal.SIGKILL)
+    fact = await bed.restarted().wait_exit(launch.id, processes)
+    assert bed.processes(launch.id) == 0
+    assert await bed.runtime.wait_exit(launch.id, processes) == fact
 
 
 async def test_an_end_is_told_to_every_waiter_and_again_later(bed: Bed) -> None:

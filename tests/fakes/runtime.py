@@ -1,8 +1,9 @@
 """Containers in memory. They pass tests/contract/test_runtime.py.
 
 A container's program is told by its arguments: `true`, `false`, `sh -c "exit 3"` end as they say once started;
-`sleep` ignores signals, as a first process without a handler does; `sh -c "trap 'exit 7' TERM; ..."` ends so at
-SIGTERM; one with `missing` in its name cannot be started; others run until SIGTERM (143), SIGKILL or `end`.
+`sleep` ignores signals, as a first process without a handler does; `sh -c "sleep 9 & ..."` leaves a process behind;
+`sh -c "trap 'exit 7' TERM; ..."` ends so at SIGTERM; one with `missing` in its name cannot be started; others run until
+SIGTERM (143), SIGKILL or `end`.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class FakeContainer:
     """As each update asked for them."""
     limits: Resources = KERNEL_DEFAULTS
     sizes: list[tuple[int, int]] = field(default_factory=list)
+    others: int = 0
+    """Processes beside the first one that do not end with it: the PID namespace is the host's or the pod's."""
     log_openings: int = 1
 
     @property
@@ -69,8 +72,9 @@ class FakeRuntime:
     """Implements ports.runtime.ContainerRuntime. It outlives the daemons of one test, as containers do.
 
     `end` and `lose` are what happens to containers by themselves; `on_exec` answers instead of the built-in programs;
-    `reboot` ends all without a trace. Faults: create, start, kill, delete, exec_sync, update, pause, resume,
-    reopen_log, resize. A `create` that fails or is cancelled leaves nothing, a `start` that fails a created container.
+    `reboot` ends all without a trace. Faults: create, start, kill, end_remaining, delete, exec_sync, update, pause,
+    resume, reopen_log, resize. A `create` that fails or is cancelled leaves nothing, a `start` that fails a created
+    container.
     """
 
     def __init__(self, *, handlers: tuple[str, ...] = ("runc",), now_ns: Callable[[], int] = time.time_ns) -> None:
@@ -154,6 +158,7 @@ class FakeRuntime:
         if container.state != "created":
             raise FailedPrecondition(f"start: container {container_id} is {container.state}")
         container.state = "running"
+        container.others = _script(container.args).count(" & ")
         code = _ends_with(container.args)
         if code is not None:
             self.end(container_id, code)
@@ -179,11 +184,13 @@ class FakeRuntime:
         lost = self.lost.get(remembered.processes.pid)
         return self.containers.get(container_id) or lost
 
-    async def wait_exit(self, container_id: ContainerId, processes: Processes) -> ExitFact:
+    async def wait_exit(self, container_id: ContainerId, processes: Processes, *, cgroup_path: str = "") -> ExitFact:
         container = self._known(container_id, Remembered(processes=processes))
         if container is None:
             return ExitFact(exit_code=255, finished_at=self._now_ns(), reason="ContainerStatusUnknown")
         await container.ended.wait()
+        await self.faults.at("end_remaining")
+        container.others = 0
         if container_id not in self.containers:
             return ExitFact(exit_code=255, finished_at=self._now_ns(), reason="ContainerStatusUnknown")
         assert container.fact is not None

@@ -33,6 +33,34 @@ async def test_memory_and_codes_give_the_reason(node: Node, world: World) -> Non
         assert node.services.queries.container(container_id).reason == reason
 
 
+async def test_nothing_runs_any_more_in_what_is_told_exited(node: Node, world: World) -> None:
+    world.runtime.faults.fail_once("end_remaining", HostFailure("3 processes still run"))
+    held = world.runtime.faults.hold("end_remaining")
+    container_id = await node.run_container(await node.run_pod(), "sh", "-c", "sleep 9 & sleep 9 & exec serve")
+    assert world.runtime.containers[container_id].others == 2
+    world.runtime.end(container_id, 4)
+    await world.runtime.faults.wait_entered("end_remaining")
+    assert node.services.queries.container(container_id).exit is None
+    held.set()
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert node.services.queries.container(container_id).exit is None
+    world.clock.advance(2)
+    await node.until_exited(container_id)
+    assert world.runtime.containers[container_id].others == 0
+
+
+async def test_what_ended_without_a_daemon_is_emptied_by_the_next_one(world: World) -> None:
+    async with world.daemon() as node:
+        await node.pull()
+        container_id = await node.run_container(await node.run_pod(), "sh", "-c", "sleep 9 & exec serve")
+    world.runtime.end(container_id, 4)
+    assert world.runtime.containers[container_id].others == 1
+    async with world.daemon() as node:
+        await node.until_exited(container_id)
+        assert world.runtime.containers[container_id].others == 0
+
+
 async def test_an_exit_is_recorded_although_the_disk_was_full(node: Node, world: World) -> None:
     container_id = await node.run_container(await node.run_pod())
     world.records.failing = ResourceExhausted("disk full")
@@ -52,12 +80,12 @@ async def test_an_exit_is_recorded_although_the_disk_was_full(node: Node, world:
 async def test_a_watch_that_fails_is_taken_up_again(world: World, error: Exception) -> None:
     wait, failures = world.runtime.wait_exit, 0
 
-    async def flaky(*args):
+    async def flaky(*args, **keywords):
         nonlocal failures
         failures += 1
         if failures == 1:
             raise error
-        return await wait(*args)
+        return await wait(*args, **keywords)
 
     world.runtime.wait_exit = flaky  # type: ignore[method-assign]
     async with world.daemon() as node:

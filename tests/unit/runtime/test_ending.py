@@ -83,7 +83,8 @@ async def test_no_word_is_unknown(bed: Bed) -> None:
         ("137", 0, True, False),
         ("137", None, True, True),
         ("137", None, False, False),
-        ("0", 1, True, False),
+        ("0", 1, True, True),
+        ("0", 0, True, False),
         ("1", 2, True, True),
     ],
 )

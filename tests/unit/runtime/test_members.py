@@ -70,6 +70,23 @@ def test_every_process_gets_the_signal(tmp_path: Path, sleeper: subprocess.Popen
     assert sleeper.wait() == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("by_file", [False, True])
+def test_all_are_killed(tmp_path: Path, sleeper: subprocess.Popen[bytes], *, by_file: bool) -> None:
+    assert members.kill_all("") == members.kill_all(str(tmp_path)) == {}
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "cgroup.procs").write_text(f"{sleeper.pid}\n")
+    if by_file:
+        (tmp_path / "cgroup.kill").touch()
+    started = pidfd.start_time(sleeper.pid)
+    assert members.kill_all(str(tmp_path)) == {sleeper.pid: started}
+    if by_file:
+        assert (tmp_path / "cgroup.kill").read_text() == "1"
+        sleeper.kill()
+    else:
+        assert (tmp_path / "freezer.state").read_text() == "THAWED"
+        assert sleeper.wait() == -signal.SIGKILL
+
+
 def test_freezing_on_v1(tmp_path: Path) -> None:
     groups = {"freezer": str(tmp_path)}
     assert not members.frozen(groups)

@@ -100,7 +100,8 @@ def _psi(field: int, psi: Psi | None) -> bytes:
 def _pressure(field: int, line: Pressure | None) -> bytes:
     if line is None:
         return b""
-    return message(field, number(1, line.total_us), real(2, line.avg10), real(3, line.avg60), real(4, line.avg300))
+    total_ns = line.total_us * 1000
+    return message(field, number(1, total_ns), real(2, line.avg10), real(3, line.avg60), real(4, line.avg300))
 
 
 def _filesystem(field: int, usage: FilesystemUsage | None) -> bytes:

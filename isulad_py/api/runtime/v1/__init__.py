@@ -1407,7 +1407,7 @@ class PsiData(betterproto.Message):
     """One line of pressure stall information."""
 
     total: int = betterproto.uint64_field(1)
-    """Microseconds."""
+    """Nanoseconds, of waiting."""
 
     avg10: float = betterproto.double_field(2)
     avg60: float = betterproto.double_field(3)

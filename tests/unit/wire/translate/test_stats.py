@@ -26,7 +26,7 @@ CONTAINER = ContainerRecord(
     pod_id=PodId("p1"),
     config=ContainerConfig(metadata=ContainerMetadata(name="c"), labels={"l": "m"}),
 )
-PSI = Psi(some=Pressure(total_us=1, avg10=0.5, avg60=0.25, avg300=0.0))
+PSI = Psi(some=Pressure(total_us=7, avg10=0.5, avg60=0.25, avg300=0.0))
 FULL = CgroupSample(
     timestamp=100,
     cpu_usage_ns=0,
@@ -61,14 +61,14 @@ def test_a_container_with_everything(codec: str) -> None:
     assert (found.attributes.id, found.attributes.metadata.name, found.attributes.labels) == ("c1", "c", {"l": "m"})
     assert betterproto.serialized_on_wire(found.cpu.usage_core_nano_seconds)
     assert betterproto.serialized_on_wire(found.cpu.usage_nano_cores)
-    assert found.cpu.psi.some == cri.PsiData(total=1, avg10=0.5, avg60=0.25)
+    assert found.cpu.psi.some == cri.PsiData(total=7000, avg10=0.5, avg60=0.25)
     assert not betterproto.serialized_on_wire(found.cpu.psi.full)
     memory = found.memory
     assert [memory.working_set_bytes.value, memory.available_bytes.value, memory.usage_bytes.value] == [40, 24, 50]
     assert [memory.rss_bytes.value, memory.page_faults.value, memory.major_page_faults.value] == [30, 5, 0]
     assert (found.writable_layer.fs_id.mountpoint, found.writable_layer.used_bytes.value) == ("/g", 7)
     assert found.swap.swap_available_bytes.value == 10
-    assert found.io.psi.some.total == 1
+    assert found.io.psi.some.total == 7000
 
 
 def test_what_is_not_known_is_absent(codec: str) -> None:

@@ -34,6 +34,12 @@ def test_every_interface_but_loopback() -> None:
     )
 
 
+def test_the_pods_own_interface_comes_first() -> None:
+    names = ("tunl0", "lo", "net1", "eth0", "sit0")
+    found = counters.parse(HEAD + "".join(f"{name}: {'1 ' * 16}\n" for name in names))
+    assert [sample.name for sample in found] == ["eth0", "tunl0", "net1", "sit0"]
+
+
 @pytest.mark.parametrize("line", ["eth0: x", "eth0: 1 2 3", "eth0"])
 def test_another_table_is_an_error(line: str) -> None:
     with pytest.raises(HostFailure, match="interface counters"):

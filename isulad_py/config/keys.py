@@ -145,6 +145,8 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("cni-bin-dir", _P, "where CNI plugins are looked up, in order"),
     Key("cni-conf-dir", _T, "where CNI configurations are read, the first in order is the pod network"),
     Key("cni-plugin-timeout", _D, "bound of one plugin call"),
+    Key("enable-unprivileged-ports", _B, "any user in a pod with a network of its own may listen below port 1024"),
+    Key("enable-unprivileged-icmp", _B, "any user in a pod with a network of its own may ping without CAP_NET_RAW"),
     # The daemon itself
     Key("drain-timeout", _D, "how long a stopping daemon lets running calls finish"),
     Key("engine", _T, "parsed by iSulad and unused", _NONE),

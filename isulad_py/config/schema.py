@@ -119,6 +119,8 @@ class Config(Struct, frozen=True, kw_only=True):
     cni_bin_dir: tuple[str, ...] = ("/opt/cni/bin", "/usr/lib/cni")
     cni_conf_dir: str = "/etc/cni/net.d"
     cni_plugin_timeout: float = 60.0
+    enable_unprivileged_ports: bool = True
+    enable_unprivileged_icmp: bool = True
 
     drain_timeout: float = 10.0
     engine: str = ""

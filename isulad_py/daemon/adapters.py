@@ -120,7 +120,12 @@ async def open_adapters(
         streams=streams,
         checkpointer=runtime.checkpoints(),
         checkpoint_files=CheckpointDirectory(config.graph),
-        environments=HostEnvironments(state_dir=config.state, cgroups=cgroups),
+        environments=HostEnvironments(
+            state_dir=config.state,
+            cgroups=cgroups,
+            unprivileged_ports=config.enable_unprivileged_ports,
+            unprivileged_icmp=config.enable_unprivileged_icmp,
+        ),
         sampler=CgroupFiles(facts, now_ns=clock.now_ns),
         hostfiles=HostPaths(),
         identities=RootfsIdentities(),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
+
+from msgspec import structs
 
 from isulad_py.host import blocking, files, mounts, namespaces, trees, user_namespaces
 from isulad_py.host.failures import translated
@@ -29,10 +31,20 @@ class HostEnvironments:
     Nothing is kept in memory: the directory is the whole state, and outlives the daemon together with the mounts.
     """
 
-    def __init__(self, *, state_dir: str, cgroups: CgroupTree, etc_dir: str = "/etc") -> None:
+    def __init__(
+        self,
+        *,
+        state_dir: str,
+        cgroups: CgroupTree,
+        etc_dir: str = "/etc",
+        unprivileged_ports: bool = False,
+        unprivileged_icmp: bool = False,
+    ) -> None:
         self._pods_dir = f"{state_dir.rstrip('/')}/pods"
         self._cgroups = cgroups
         self._etc_dir = etc_dir
+        self._ports = _known(sysctls.PORTS) if unprivileged_ports else {}
+        self._ping = _known(sysctls.PING) if unprivileged_icmp else {}
 
     def _directory(self, pod_id: str) -> str:
         if not _ID.fullmatch(pod_id):
@@ -44,6 +56,7 @@ class HostEnvironments:
             raise InvalidInput(f"shm size: {request.shm_bytes} is not a size")
         pod_files.check_hostname(request.hostname)
         sysctls.check(request.sysctls, network=request.network, ipc=request.ipc)
+        request = structs.replace(request, sysctls=self._sysctls(request))
         resolv = pod_files.resolv_conf(request.dns)
         directory = self._directory(request.pod_id)
         made: list[str] = []
@@ -57,6 +70,12 @@ class HostEnvironments:
                 await _undo(directory, error)
             raise
         return environment
+
+    def _sysctls(self, request: EnvironmentRequest) -> dict[str, str]:
+        if not request.network:
+            return request.sysctls
+        defaults = self._ports if request.users is not None else self._ports | self._ping
+        return sysctls.with_defaults(request.sysctls, defaults)
 
     def _create(self, directory: str, request: EnvironmentRequest, resolv: str, made: list[str]) -> PodEnvironment:
         """`made` tells the caller that the directory is this request's, to be undone."""
@@ -159,6 +178,11 @@ def _new_namespaces(environment: PodEnvironment, request: EnvironmentRequest) ->
 
 def _encoded(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
+
+
+def _known(wanted: Mapping[str, str]) -> dict[str, str]:
+    """Without those that this kernel does not have."""
+    return {name: value for name, value in wanted.items() if Path(namespaces.sysctl_path(name)).exists()}
 
 
 async def _undo(directory: str, cause: BaseException) -> None:

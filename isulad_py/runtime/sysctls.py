@@ -29,6 +29,11 @@ _UTS: Final = frozenset({"kernel/domainname"})
 _INTERFACES: Final = ("net/ipv4/conf/", "net/ipv6/conf/", "net/ipv4/neigh/", "net/ipv6/neigh/", "net/mpls/conf/")
 _ALWAYS_THERE: Final = frozenset({"all", "default", "lo"})
 
+PORTS: Final = {"net.ipv4.ip_unprivileged_port_start": "0"}
+"""Any port for any user: there is nobody in a pod's network namespace whom a low port would deceive."""
+PING: Final = {"net.ipv4.ping_group_range": "0 2147483647"}
+"""Echo requests for any group, without CAP_NET_RAW (icmp(7)); not in a user namespace, which may lack the last one."""
+
 
 def check(sysctls: Mapping[str, str], *, network: bool, ipc: bool) -> None:
     """Raises InvalidInput naming the first one that belongs to no namespace of the pod: set, it would change the host.
@@ -56,3 +61,9 @@ def names_interface(name: str) -> bool:
         if path.startswith(prefix):
             return path.removeprefix(prefix).partition("/")[0] not in _ALWAYS_THERE
     return False
+
+
+def with_defaults(asked: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """What is asked for, and those defaults of which nothing is asked, however it is spelt."""
+    named = {sysctl_path(name) for name in asked}
+    return {name: value for name, value in defaults.items() if sysctl_path(name) not in named} | dict(asked)

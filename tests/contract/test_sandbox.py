@@ -230,6 +230,30 @@ async def test_files_and_namespaces_say_what_was_asked_for(tmp_path: Path) -> No
 
 
 @pytest.mark.root
+async def test_ports_and_ping_for_every_user_where_nothing_else_is_asked(tmp_path: Path) -> None:
+    cgroups = CgroupTree(read_facts(), systemd=False, clock=SystemClock())
+    environments = HostEnvironments(
+        state_dir=str(tmp_path), cgroups=cgroups, unprivileged_ports=True, unprivileged_icmp=True
+    )
+    table = ("ip_unprivileged_port_start", "ping_group_range")
+
+    async def values(request: EnvironmentRequest) -> list[list[str]]:
+        made = await environments.create(request)
+        try:
+            return await namespaces.run_in_netns(
+                made.netns_path, lambda: [Path(f"/proc/sys/net/ipv4/{name}").read_text().split() for name in table]
+            )
+        finally:
+            await environments.destroy(request.pod_id)
+
+    assert await values(wanted()) == [["0"], ["0", "2147483647"]]
+    asked = {"net/ipv4/ip_unprivileged_port_start": "80", "net.ipv4.ping_group_range": "5 6"}
+    assert await values(wanted(sysctls=asked)) == [["80"], ["5", "6"]]
+    before = [Path(f"/proc/sys/net/ipv4/{name}").read_text().split() for name in table]
+    assert await values(wanted(hostname="", network=False)) == before
+
+
+@pytest.mark.root
 async def test_a_pod_on_the_hosts_network_has_the_hosts_files(tmp_path: Path) -> None:
     environments = real(tmp_path)
     request = wanted(hostname="", network=False, ipc=False)

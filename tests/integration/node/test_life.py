@@ -226,6 +226,17 @@ def test_resolv_conf_hostname_shm_and_sysctls(node: Node) -> None:
         assert node.exec(container_id, "cat", f"/proc/sys/{path}").stdout == value
 
 
+def test_any_user_may_listen_below_1024_and_ping(node: Node) -> None:
+    asked = node.container_config("sh", "-c", "nc -l -p 80 & exec sleep 1000")
+    asked.linux.security_context.run_as_user.value = 1000
+    asked.linux.security_context.capabilities.drop_capabilities.append("ALL")
+    container_id = node.create(node.run_pod(), asked)
+    node.start(container_id)
+    node.wait(lambda: b":80 " in node.exec(container_id, "netstat", "-ltn").stdout)
+    groups = node.exec(container_id, "cat", "/proc/sys/net/ipv4/ping_group_range").stdout.split()
+    assert groups == [b"0", b"2147483647"]
+
+
 def test_statistics_are_there_for_running_containers(node: Node) -> None:
     pod_id = node.run_pod()
     container_id = node.run_container(pod_id, "sh", "-c", "head -c 1000000 /dev/zero > /file; sleep 1000")

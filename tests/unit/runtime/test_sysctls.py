@@ -67,3 +67,10 @@ def test_a_value_with_a_nul_is_refused() -> None:
 )
 def test_only_those_that_name_an_interface_wait_for_it(name: str, late: bool) -> None:
     assert sysctls.names_interface(name) is late
+
+
+def test_a_default_gives_way_however_it_is_spelt() -> None:
+    defaults = {"net.ipv4.a": "0", "net.ipv4.b": "0"}
+    assert sysctls.with_defaults({}, defaults) == defaults
+    assert sysctls.with_defaults({"net/ipv4/a": "7"}, defaults) == {"net/ipv4/a": "7", "net.ipv4.b": "0"}
+    assert sysctls.with_defaults({"kernel.sem": "1"}, {}) == {"kernel.sem": "1"}

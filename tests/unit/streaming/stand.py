@@ -30,6 +30,9 @@ class _Specs:
     async def exec_process(self, record: ContainerRecord, cmd: tuple[str, ...], *, terminal: bool) -> bytes:
         return json.dumps({"args": cmd, "terminal": terminal}).encode()
 
+    def stdio_uid(self, record: ContainerRecord) -> int | None:
+        return None
+
 
 class Stand:
     """`limits` and the like may be changed before `start`."""

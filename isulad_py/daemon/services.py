@@ -192,6 +192,7 @@ def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullR
         registry=registry,
         images=images,
         layers=adapters.layers,
+        rootfs=adapters.rootfs,
         runtime=runtime,
         hostfiles=adapters.hostfiles,
         identities=adapters.identities,

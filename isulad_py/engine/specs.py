@@ -27,12 +27,13 @@ from isulad_py.ports.hostfiles import HostFiles
 from isulad_py.ports.identity import Identities
 from isulad_py.ports.injections import Injections
 from isulad_py.ports.runtime import ContainerRuntime
-from isulad_py.ports.storage import Layers
+from isulad_py.ports.storage import Layers, RootFilesystems
 from isulad_py.spec.annotations import passed_on
 from isulad_py.spec.apparmor import profile_name
 from isulad_py.spec.build import build_container, build_exec, build_pause
 from isulad_py.spec.cdi import wanted_devices
 from isulad_py.spec.inputs import ContainerInputs, Defaults, Handler, PauseInputs
+from isulad_py.spec.mounts import volume_paths
 from isulad_py.spec.process import oom_score_adj, working_dir
 from isulad_py.spec.resources import linux_resources
 
@@ -62,6 +63,7 @@ class Specs:
         registry: Registry,
         images: Images,
         layers: Layers,
+        rootfs: RootFilesystems,
         runtime: ContainerRuntime,
         hostfiles: HostFiles,
         identities: Identities,
@@ -76,6 +78,7 @@ class Specs:
         self._registry = registry
         self._images = images
         self._layers = layers
+        self._rootfs = rootfs
         self._runtime = runtime
         self._hostfiles = hostfiles
         self._identities = identities
@@ -95,6 +98,8 @@ class Specs:
         mounts = await self._hostfiles.resolve_mounts(config.mounts)
         placement = self._cgroups.place(record.id, pod)
         await self._require_apparmor(security.apparmor, privileged=security.privileged)
+        declared = volume_paths(image.config.volumes, config.mounts)
+        anonymous = () if config.external_rootfs else declared  # that root is the host's, and what is written there too
         volumes = await self._mount_images(record, pod)
         inputs = ContainerInputs(
             config=msgspec.structs.replace(config, mounts=mounts, resources=self.effective(config.resources)),
@@ -115,12 +120,15 @@ class Specs:
             devices=await self._hostfiles.resolve_devices(config.devices),
             host_devices=await self._hostfiles.all_devices() if security.privileged else (),
             image_mounts={path: volume.source for path, volume in volumes.items()},
+            volume_dirs=self._rootfs.volumes(record.id, anonymous),
             edits=await self._injections.devices(wanted_devices(config), user.identity),
             hooks=await self._injections.hooks(),
         )
         spec = build_container(inputs)
-        directories = (working_dir(config.working_dir, image.config.working_dir), *image.config.volumes)
+        directories = (working_dir(config.working_dir, image.config.working_dir), *declared)
         await self._hostfiles.ensure_directories(rootfs, directories, _on_host(user.identity, pod.users))
+        if anonymous:
+            await self._rootfs.fill_volumes(record.id, anonymous)
         shown = tuple(_with_image_ref(mount, volumes) for mount in mounts)
         return Built(spec=spec, identity=user.identity, mounts=shown, cgroup_path=placement.path)
 

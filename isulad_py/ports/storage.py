@@ -107,6 +107,16 @@ class RootFilesystems(Protocol):
         """Why no root file system can be that of a user namespace here, in a few words; empty where it can."""
         ...
 
+    def volumes(self, container_id: ContainerId, paths: Sequence[str]) -> dict[str, str]:
+        """Where writable directories for these paths of the container lie, by path; `fill_volumes` makes them."""
+        ...
+
+    async def fill_volumes(self, container_id: ContainerId, paths: Sequence[str]) -> None:
+        """Makes them, each with a copy of what the root file system holds at its path. They go with it. Raises
+        NotFound or FailedPrecondition for a path that is no directory there, ResourceExhausted where it holds too
+        much."""
+        ...
+
     async def present(self) -> frozenset[ContainerId]: ...
 
     async def mounted(self, container_id: ContainerId) -> bool: ...

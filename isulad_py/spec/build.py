@@ -146,7 +146,7 @@ def _container_mounts(inputs: ContainerInputs) -> tuple[Mount, ...]:
     defaults = [
         *mounts.base(users, privileged=security.privileged),
         *mounts.from_pod(inputs.pod.environment, readonly=security.readonly_rootfs),
-        *mounts.anonymous_volumes(inputs.image.volumes, inputs.volume_dirs),
+        *mounts.anonymous_volumes(inputs.volume_dirs),
     ]
     requested = mounts.requested(config.mounts, inputs.image_mounts, inputs.handler, users)
     return mounts.combined(defaults, [*requested, *injection.mounts(inputs.edits.mounts)])

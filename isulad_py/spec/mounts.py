@@ -28,6 +28,10 @@ EXTRA_OPTIONS: Final = frozenset(
 )  # fmt: skip
 """Mount flags of one mount point (mount(8)) that a client may add."""
 
+FROM_POD: Final = frozenset({"/dev/shm", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf"})  # noqa: S108
+MAX_VOLUMES: Final = 64
+"""An image's configuration has room for some hundred thousand."""
+
 HOST_SHM: Final = "/dev/shm"  # noqa: S108  # the host's own, for pods in its IPC namespace
 
 
@@ -83,13 +87,23 @@ def from_pod(environment: PodEnvironment, *, readonly: bool) -> list[Mount]:
     return [shm, *(_bind(path, source, "rprivate", mode) for path, source in files if source)]
 
 
-def anonymous_volumes(paths: Iterable[str], dirs: Mapping[str, str]) -> list[Mount]:
-    """Volumes that the image declares and the request does not mount anything on."""
-    return [
-        _bind(checks.inner_path(path, "image config: volumes"), dirs[path], "rprivate", "rw")
-        for path in paths
-        if path in dirs
-    ]
+def volume_paths(declared: Iterable[str], mounts: Iterable[CriMount]) -> tuple[str, ...]:
+    """Of the volumes that an image declares those that need a directory of their own: on which neither the request
+    mounts anything, nor every container has something. InvalidInput for one that cannot be."""
+    field = "image config: volumes"
+    taken = {checks.inner_path(mount.container_path, "config.mounts") for mount in mounts}
+    taken |= {mount.destination for mount in base(privileged=False)} | FROM_POD
+    paths = dict.fromkeys(checks.inner_path(path, field) for path in declared)
+    if "/" in paths:
+        raise InvalidInput(f"{field}: the root itself cannot be one")
+    if len(paths) > MAX_VOLUMES:
+        raise InvalidInput(f"{field}: {len(paths)} are more than {MAX_VOLUMES}")
+    return tuple(path for path in paths if path not in taken)
+
+
+def anonymous_volumes(dirs: Mapping[str, str]) -> list[Mount]:
+    """Volumes that only the image asks for, by path."""
+    return [_bind(path, directory, "rprivate", "rw") for path, directory in dirs.items()]
 
 
 def requested(

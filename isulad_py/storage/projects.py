@@ -76,6 +76,12 @@ class Projects:
         for part in _PARTS:
             self._quotas.assign(f"{folder}/{part}", project)
 
+    def include(self, container_id: ContainerId, directory: str) -> None:
+        """What is written in this directory, too, counts. Before anything is."""
+        project = self._held.get(container_id)
+        if project is not None:
+            self._quotas.assign(directory, project)
+
     def take_back(self, container_id: ContainerId) -> None:
         """Idempotent. The project stays taken until the last of its files has gone."""
         project = self._held.get(container_id)

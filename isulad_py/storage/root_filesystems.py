@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from isulad_py.host import blocking, mounts
-from isulad_py.model.errors import FailedPrecondition
+from isulad_py.model.errors import FailedPrecondition, Unsupported
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.metrics import FilesystemCapacity
 from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.storage import Changes, RootfsRequest
+from isulad_py.storage.external import FIELD
 from isulad_py.storage.external_rootfs import ExternalRootFilesystems
 from isulad_py.storage.rootfs import OverlayRootFilesystems
 
@@ -28,6 +31,15 @@ class NodeRootFilesystems:
 
     async def users_obstacle(self) -> str:
         return await self._overlay.users_obstacle()
+
+    def volumes(self, container_id: ContainerId, paths: Sequence[str]) -> dict[str, str]:
+        return self._overlay.volumes(container_id, paths)
+
+    async def fill_volumes(self, container_id: ContainerId, paths: Sequence[str]) -> None:
+        """Not for an external root, which keeps what is written into it."""
+        if container_id in self._external:
+            raise Unsupported(f"{FIELD}: volumes of an image are part of the root")
+        await self._overlay.fill_volumes(container_id, paths)
 
     async def present(self) -> frozenset[ContainerId]:
         return self._external.present() | await self._overlay.present()

@@ -7,6 +7,8 @@ import contextlib
 import os
 import secrets
 import stat
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,7 @@ from isulad_py.model.stats import FilesystemUsage
 from isulad_py.ports.clock import Clock
 from isulad_py.ports.storage import Changes, RootfsRequest
 from isulad_py.ports.tasks import Tasks
+from isulad_py.storage import volumes
 from isulad_py.storage.layers import LayerStore
 from isulad_py.storage.loans import read_note, write_note
 from isulad_py.storage.overlay import OverlayMount, mount_overlay
@@ -83,6 +86,16 @@ class OverlayRootFilesystems:
         await blocking.run(self._remove, container_id)
         self._layers.take_back(f"container {container_id}")
         self._layers.trash.empty()
+
+    def volumes(self, container_id: ContainerId, paths: Sequence[str]) -> dict[str, str]:
+        return volumes.directories(self._paths.container(container_id), tuple(paths))
+
+    async def fill_volumes(self, container_id: ContainerId, paths: Sequence[str]) -> None:
+        folder, root = self._paths.container(container_id), self.path_for(container_id)
+        wanted = self.volumes(container_id, paths)
+        # To its end, also when cancelled: what is removed must not be written to.
+        include = partial(self._projects.include, container_id)
+        await to_the_end(blocking.run(volumes.fill, folder, root, wanted, include), name="fill volumes")
 
     async def present(self) -> frozenset[ContainerId]:
         return frozenset(map(ContainerId, await blocking.run(_names, self._paths.containers)))

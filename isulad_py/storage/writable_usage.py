@@ -103,7 +103,7 @@ class WritableUsage:
                 container_id = next(iter(self._wanted))
                 begun = self._clock.monotonic()
                 try:
-                    measured = await blocking.run(measure_tree, f"{self._paths.container(container_id)}/diff")
+                    measured = await blocking.run(_measure_parts, self._paths.container(container_id))
                 except EngineError as error:
                     log.warning("cannot measure a writable layer", container=container_id, error=str(error))
                     measured = None
@@ -112,3 +112,10 @@ class WritableUsage:
                 self._wanted.pop(container_id, None)
         finally:
             self._measuring = False
+
+
+def _measure_parts(folder: str) -> tuple[int, int] | None:
+    """Bytes and inodes of the writable layer and of the image's volumes; None where the container is gone."""
+    layer = measure_tree(f"{folder}/diff")
+    volumes = measure_tree(f"{folder}/volumes") or (0, 0)
+    return layer and (layer[0] + volumes[0], layer[1] + volumes[1])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from isulad_py.host import mounts, user_namespaces
-from isulad_py.model.errors import AlreadyExists, DataLoss, NotFound
+from isulad_py.model.errors import AlreadyExists, DataLoss, FailedPrecondition, NotFound
 from isulad_py.model.ids import ContainerId, Digest
 from isulad_py.model.pod import PodUsers
 from isulad_py.model.security import IdMapping, NamespaceMode, UserNamespace
@@ -44,6 +44,8 @@ async def both(
     layers = await LayerStore.open(str(tmp_path), tasks=tasks, clock=clock, boot_id="boot")
     staged = await layers.stage(BASE)
     Path(staged, "hello").write_text("from the image")
+    Path(staged, "data").mkdir()
+    Path(staged, "data/file").write_text("at first")
     await layers.seal(staged, LayerFacts(chain_id=BASE, diff_id=Digest(BASE), used_bytes=8192, inodes=2))
     await layers.publish([BASE])
     try:
@@ -106,6 +108,28 @@ async def test_remove_is_idempotent_and_works_from_the_id_alone(rootfs: RootFile
     assert await rootfs.mounted(TWO)
     await rootfs.prepare(request_of(ONE))
     assert await rootfs.mounted(ONE)
+
+
+async def test_volumes_are_writable_copies_that_go_with_the_root(rootfs: RootFilesystems) -> None:
+    path = await rootfs.prepare(request_of(ONE))
+    directories = rootfs.volumes(ONE, ["/data"])
+    assert set(directories) == {"/data"}
+    assert rootfs.volumes(ONE, []) == {}
+    await rootfs.fill_volumes(ONE, ["/data"])
+    await rootfs.fill_volumes(ONE, ["/data"])
+    with pytest.raises(FailedPrecondition):
+        await rootfs.fill_volumes(ONE, ["/hello"])
+    with pytest.raises(NotFound):
+        await rootfs.fill_volumes(ONE, ["/missing"])
+    await rootfs.fill_volumes(ONE, ["/data"])
+    if isinstance(rootfs, OverlayRootFilesystems):
+        copy = Path(directories["/data"], "file")
+        assert copy.read_text() == "at first"
+        copy.write_text("changed")
+        assert Path(path, "data/file").read_text() == "at first"
+    await rootfs.remove(ONE)
+    assert not Path(directories["/data"]).exists()
+    assert await rootfs.present() == frozenset()
 
 
 async def test_usage_is_known_from_the_start_and_counted_once(rootfs: RootFilesystems) -> None:

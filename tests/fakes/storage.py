@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from isulad_py.model.errors import AlreadyExists, NotFound
+from isulad_py.model.errors import AlreadyExists, FailedPrecondition, NotFound
 from isulad_py.model.ids import ChainId, ContainerId
 from isulad_py.model.metrics import FilesystemCapacity
 from isulad_py.model.pod import PodUsers
@@ -72,7 +72,8 @@ class MemoryLayers:
 
 class MemoryRootFilesystems:
     """Implements ports.storage.RootFilesystems. With `directory`, the mountpoints are real directories that `fill` may
-    furnish (an image's /etc/passwd). `reboot` unmounts everything. Faults: prepare, remove, changes, remount, usage."""
+    furnish (an image's /etc/passwd). `reboot` unmounts everything. Faults: prepare, fill_volumes, remove, changes,
+    remount, usage."""
 
     def __init__(
         self,
@@ -84,6 +85,7 @@ class MemoryRootFilesystems:
         self.faults = Faults()
         self.requests: dict[ContainerId, RootfsRequest] = {}
         self.mounts: set[ContainerId] = set()
+        self.filled: dict[ContainerId, tuple[str, ...]] = {}
         self.used_bytes: dict[ContainerId, int] = {}
         self.obstacle = ""
         """To user namespaces."""
@@ -111,10 +113,22 @@ class MemoryRootFilesystems:
         self.requests.pop(container_id, None)
         self._layers.lent.pop(container_id, None)
         self.used_bytes.pop(container_id, None)
+        self.filled.pop(container_id, None)
         self.mounts.discard(container_id)
 
     async def users_obstacle(self) -> str:
         return self.obstacle
+
+    def volumes(self, container_id: ContainerId, paths: Sequence[str]) -> dict[str, str]:
+        return {path: f"/fake/containers/{container_id}/volumes/{number}" for number, path in enumerate(paths)}
+
+    async def fill_volumes(self, container_id: ContainerId, paths: Sequence[str]) -> None:
+        await self.faults.at("fill_volumes")
+        if "/hello" in paths:
+            raise FailedPrecondition("/hello: not a directory")
+        if "/missing" in paths:
+            raise NotFound("/missing: no such directory")
+        self.filled[container_id] = tuple(paths)
 
     async def present(self) -> frozenset[ContainerId]:
         return frozenset(self.requests)

@@ -159,7 +159,7 @@ def pod_config(name: str = "web", *, pid: NamespaceMode = NamespaceMode.CONTAINE
 def container_config(*command: str, name: str = "main", **fields: Any) -> ContainerConfig:
     return ContainerConfig(
         metadata=ContainerMetadata(name=name),
-        image=ImageSpec(image=IMAGE),
+        image=fields.pop("image", ImageSpec(image=IMAGE)),
         command=command or ("server",),
         log_path=f"{name}.log",
         **fields,

@@ -9,9 +9,10 @@ import pytest
 from isulad_py.model.container import ImageSpec, Mount
 from isulad_py.model.devices import HostDevice
 from isulad_py.model.edits import Edits
-from isulad_py.model.errors import FailedPrecondition, InvalidInput, NotFound
+from isulad_py.model.errors import FailedPrecondition, InvalidInput, NotFound, ResourceExhausted
 from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.model.hooks import Hook, HookEntry, When
+from isulad_py.model.image import ImageConfig
 from isulad_py.model.security import (
     ContainerSecurity,
     NamespaceMode,
@@ -183,3 +184,23 @@ async def test_a_handlers_profile_is_read_at_the_start(world: World, tmp_path: P
     with pytest.raises(InvalidInput, match="runtimes: runc: seccomp-profile: "):
         async with world.daemon():
             pass
+
+
+async def test_volumes_of_the_image_are_directories_of_the_container(node: Node, world: World) -> None:
+    world.source.offer("db:1", content="db", config=ImageConfig(cmd=("serve",), volumes=("/data", "/mine")))
+    await node.services.images.pull(ImageSpec(image="db:1"), None)
+    pod_id = await node.run_pod()
+    asked = (Mount(container_path="/mine", host_path="/srv"),)
+    container_id = await node.create(pod_id, image=ImageSpec(image="db:1"), mounts=asked)
+    assert world.rootfs.filled == {container_id: ("/data",)}
+    mounted = {mount["destination"]: mount["source"] for mount in spec_of(world, container_id)["mounts"]}
+    assert (mounted["/data"], mounted["/mine"]) == (world.rootfs.volumes(container_id, ["/data"])["/data"], "/srv")
+    shown = node.services.queries.container(container_id).mounts
+    assert [mount.container_path for mount in shown] == ["/mine"]
+    world.rootfs.faults.fail_once("fill_volumes", ResourceExhausted("too much"))
+    before = world.traces()
+    with pytest.raises(ResourceExhausted):
+        await node.create(pod_id, name="second", image=ImageSpec(image="db:1"))
+    assert world.traces() == before
+    await node.services.containers.remove(container_id)
+    assert world.rootfs.filled == {}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -196,5 +197,24 @@ def test_the_roots_propagation_follows_the_widest(modes: tuple[Propagation, ...]
 
 
 def test_anonymous_volumes_are_bound_where_the_image_says() -> None:
-    (volume,) = mounts.anonymous_volumes(["/var/lib/x/", "/none"], {"/var/lib/x/": "/graph/volumes/1"})
+    (volume,) = mounts.anonymous_volumes({"/var/lib/x": "/graph/volumes/1"})
     assert (volume.destination, volume.source, volume.options[-1]) == ("/var/lib/x", "/graph/volumes/1", "rw")
+
+
+def test_volumes_of_an_image_that_nothing_else_is_mounted_on() -> None:
+    declared = ("/var/lib/x/", "/var//lib/x", "/data", "/dev", "/dev/shm", "/proc", "/etc/hosts", "/b")
+    asked = [Mount(container_path="/data/", host_path="/h")]
+    assert mounts.volume_paths(declared, asked) == ("/var/lib/x", "/b")
+    assert mounts.volume_paths((), asked) == ()
+    pods = mounts.from_pod(
+        PodEnvironment(hostname_path="/1", hosts_path="/2", resolv_path="/3", shm_path="/4"), readonly=False
+    )
+    assert {mount.destination for mount in pods} == mounts.FROM_POD
+
+
+@pytest.mark.parametrize(
+    "declared", [("data",), ("/a/../b",), ("/",), ("/a\0",), [f"/{number}" for number in range(65)]]
+)
+def test_volumes_that_cannot_be(declared: Sequence[str]) -> None:
+    with pytest.raises(InvalidInput, match="image config: volumes"):
+        mounts.volume_paths(declared, ())

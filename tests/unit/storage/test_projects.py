@@ -35,6 +35,17 @@ def test_each_container_has_its_own_on_both_directories(tmp_path: Path) -> None:
     assert [each.inodes for each in projects.usages()] == [2, 2]
 
 
+def test_what_lies_beside_the_layer_may_count_too(tmp_path: Path) -> None:
+    quotas = MemoryQuotas(tmp_path)
+    projects = Projects(quotas, root=str(tmp_path))
+    for container_id in (ONE, TWO):
+        Path(make(tmp_path, container_id), "volumes").mkdir()
+    projects.give(ONE, f"{tmp_path}/{ONE}", 0)
+    for container_id in (ONE, TWO):
+        projects.include(container_id, f"{tmp_path}/{container_id}/volumes")
+    assert [quotas.project_of(f"{tmp_path}/{c}/volumes") for c in (ONE, TWO)] == [FIRST, 0]
+
+
 def test_the_next_daemon_gives_nothing_twice(tmp_path: Path) -> None:
     quotas = MemoryQuotas(tmp_path)
     former = Projects(quotas, root=str(tmp_path), limit_bytes=1 << 20)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from isulad_py.host import mounts
+from isulad_py.model.errors import Unsupported
 from isulad_py.model.ids import ContainerId
 from isulad_py.ports.storage import RootfsRequest
 from isulad_py.storage.external_rootfs import ExternalRootFilesystems
@@ -45,6 +46,11 @@ async def test_both_kinds_side_by_side(node: NodeRootFilesystems, tmp_path: Path
         assert await node.mounted(request.container_id)
         assert Path(path, "file").read_text() == "x"
     assert await node.present() == {ONE, TWO}
+    Path(node.path_for(TWO), "data").mkdir()
+    await node.fill_volumes(TWO, ["/data"])
+    assert Path(node.volumes(TWO, ["/data"])["/data"]).is_dir()
+    with pytest.raises(Unsupported, match="external_rootfs"):
+        await node.fill_volumes(ONE, ["/data"])
     assert await node.usage(ONE) is None
     assert await node.usage(TWO) is not None
     assert (await node.total_usage()).inodes_used == 2, "what is in an external root does not count"

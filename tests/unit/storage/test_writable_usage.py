@@ -74,6 +74,13 @@ async def test_elsewhere_a_walk_in_the_background_tells(paths: OverlayPaths, tas
     assert now is not None
     assert now.used_bytes >= 1 << 20
     assert (await usage.total()).inodes_used == now.inodes_used + 1
+    Path(paths.container(ONE), "volumes/0").mkdir(parents=True)
+    clock.advance(1000)
+    await usage.total()
+    await tasks.settle()
+    with_volumes = await usage.of(ONE)
+    assert with_volumes is not None
+    assert with_volumes.inodes_used == now.inodes_used + 2
     usage.forget(ONE)
     usage.forget(ONE)
     assert (await usage.total()).inodes_used == 1

@@ -16,7 +16,7 @@ from isulad_py.engine.containers import Containers
 from isulad_py.engine.events import Events
 from isulad_py.engine.exec import Exec
 from isulad_py.engine.exits import Exits
-from isulad_py.engine.features import FeatureCache
+from isulad_py.engine.features import Features
 from isulad_py.engine.handlers import Handlers, Traits
 from isulad_py.engine.images import Images, PullReport, report_nothing
 from isulad_py.engine.locks import Locks
@@ -73,7 +73,7 @@ class _Foundation:
 
     registry: Registry
     handlers: Handlers
-    features: FeatureCache
+    features: Features
     locks: Locks
     events: Events
     exits: Exits
@@ -170,7 +170,7 @@ def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullR
     registry = Registry(records=adapters.records)
     traits = {name: handler_traits(handler) for name, handler in adapters.handlers.items()}
     handlers = Handlers(names=adapters.handlers, default=config.default_runtime, traits=traits)
-    features = FeatureCache(runtime=runtime, rootfs=adapters.rootfs, handlers=handlers)
+    features = Features(runtime=runtime, rootfs=adapters.rootfs, handlers=handlers)
     locks = Locks()
     events = Events(registry=registry, clock=clock)
     images = Images(

@@ -11,21 +11,17 @@ from isulad_py.ports.runtime import ContainerRuntime, HandlerFeatures
 from isulad_py.ports.storage import RootFilesystems
 
 
-class FeatureCache:
-    """Asked once: a program start for each Status call would be too dear."""
+class Features:
+    """Asked of the runtime each time: it asks its program anew only where that was replaced."""
 
     def __init__(self, *, runtime: ContainerRuntime, rootfs: RootFilesystems, handlers: Handlers) -> None:
         self._runtime = runtime
         self._rootfs = rootfs
         self._handlers = handlers
-        self._features: dict[str, HandlerFeatures] = {}
 
     async def of(self, handler: str) -> HandlerFeatures:
         """Raises HostFailure where the runtime cannot be run."""
-        name = self._handlers.resolve(handler)
-        if name not in self._features:
-            self._features[name] = await self._runtime.features(name)
-        return self._features[name]
+        return await self._runtime.features(self._handlers.resolve(handler))
 
     async def promised(self, handler: str) -> HandlerFeatures:
         """As Status tells them: user namespaces only where pods have them together with their volumes (CRI,

@@ -12,7 +12,7 @@ import structlog
 from isulad_py.engine.containers import Containers
 from isulad_py.engine.events import Events
 from isulad_py.engine.exits import Exits
-from isulad_py.engine.features import FeatureCache
+from isulad_py.engine.features import Features
 from isulad_py.engine.handlers import Handlers
 from isulad_py.engine.locks import SingleFlight
 from isulad_py.engine.pause import PauseContainers
@@ -47,7 +47,7 @@ class Pods:
         exits: Exits,
         events: Events,
         handlers: Handlers,
-        features: FeatureCache,
+        features: Features,
         tasks: Tasks,
         clock: Clock,
         boot_id: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from isulad_py.engine.features import FeatureCache
+from isulad_py.engine.features import Features
 from isulad_py.engine.handlers import Handlers
 from isulad_py.engine.registry import Registry
 from isulad_py.model.errors import EngineError
@@ -34,7 +34,7 @@ class Readiness:
         runtime: ContainerRuntime,
         network: Network,
         handlers: Handlers,
-        features: FeatureCache,
+        features: Features,
         registry: Registry,
         facts: HostFacts,
         config: msgspec.Raw,

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from isulad_py.engine.features import FeatureCache
+from isulad_py.engine.features import Features
 from isulad_py.engine.handlers import Handlers
 from isulad_py.engine.images import Images
 from isulad_py.engine.pod_cgroups import PodCgroups
@@ -70,7 +70,7 @@ class Specs:
         injections: Injections,
         profiles: AppArmorProfiles,
         cgroups: PodCgroups,
-        features: FeatureCache,
+        features: Features,
         handlers: Handlers,
         facts: HostFacts,
         defaults: Defaults,

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from isulad_py.engine.features import FeatureCache
+from isulad_py.engine.features import Features
 from isulad_py.engine.handlers import Handlers
 from isulad_py.model.errors import Unsupported
 from isulad_py.model.security import IdMapping, NamespaceMode, NamespaceOptions, UserNamespace
@@ -23,19 +21,19 @@ def rootfs() -> MemoryRootFilesystems:
 
 
 @pytest.fixture
-def features(rootfs: MemoryRootFilesystems) -> FeatureCache:
+def features(rootfs: MemoryRootFilesystems) -> Features:
     runtime = FakeRuntime(now_ns=lambda: 1, handlers=HANDLERS.names)
     runtime.features_by_handler = {
         "new": HandlerFeatures(name="new", user_namespaces=True, idmap_mounts=True),
         "old": HandlerFeatures(name="old", user_namespaces=True),
         "odd": HandlerFeatures(name="odd", idmap_mounts=True),
     }
-    return FeatureCache(runtime=runtime, rootfs=rootfs, handlers=HANDLERS)
+    return Features(runtime=runtime, rootfs=rootfs, handlers=HANDLERS)
 
 
 @pytest.mark.parametrize(("handler", "promised"), [("", True), ("new", True), ("old", False), ("odd", False)])
 async def test_user_namespaces_are_promised_only_together_with_volumes(
-    features: FeatureCache, rootfs: MemoryRootFilesystems, handler: str, *, promised: bool
+    features: Features, rootfs: MemoryRootFilesystems, handler: str, *, promised: bool
 ) -> None:
     assert (await features.promised(handler)).user_namespaces is promised
     rootfs.obstacle = "no"
@@ -44,7 +42,7 @@ async def test_user_namespaces_are_promised_only_together_with_volumes(
 
 @pytest.mark.parametrize("handler", ["new", "old"])
 async def test_a_pod_needs_no_more_than_the_namespace(
-    features: FeatureCache, rootfs: MemoryRootFilesystems, handler: str
+    features: Features, rootfs: MemoryRootFilesystems, handler: str
 ) -> None:
     await features.check_users(MAPPED, handler)
     rootfs.obstacle = "this kernel is too old"
@@ -54,7 +52,7 @@ async def test_a_pod_needs_no_more_than_the_namespace(
         await features.check_users(MAPPED, handler)
 
 
-async def test_a_runtime_that_has_none_is_named(features: FeatureCache) -> None:
+async def test_a_runtime_that_has_none_is_named(features: Features) -> None:
     with pytest.raises(Unsupported, match=r"userns_options: runtime odd does not tell"):
         await features.check_users(MAPPED, "odd")
 
@@ -63,12 +61,15 @@ async def test_a_runtime_that_has_none_is_named(features: FeatureCache) -> None:
     "options", [NamespaceOptions(), NamespaceOptions(userns=UserNamespace(mode=NamespaceMode.NODE))]
 )
 async def test_the_hosts_users_need_nothing(
-    features: FeatureCache, rootfs: MemoryRootFilesystems, options: NamespaceOptions
+    features: Features, rootfs: MemoryRootFilesystems, options: NamespaceOptions
 ) -> None:
     rootfs.obstacle = "no"
     await features.check_users(options, "odd")
 
 
-async def test_a_runtime_is_asked_once(features: FeatureCache) -> None:
-    asked: list[Any] = [await features.of(name) for name in ("", "new", "new")]
-    assert asked[0] is asked[1] is asked[2]
+async def test_a_runtime_that_was_replaced_can_do_what_the_new_one_can(rootfs: MemoryRootFilesystems) -> None:
+    runtime = FakeRuntime(now_ns=lambda: 1, handlers=HANDLERS.names)
+    features = Features(runtime=runtime, rootfs=rootfs, handlers=HANDLERS)
+    assert not (await features.of("")).recursive_read_only_mounts
+    runtime.features_by_handler["new"] = HandlerFeatures(name="new", recursive_read_only_mounts=True)
+    assert (await features.of("")).recursive_read_only_mounts

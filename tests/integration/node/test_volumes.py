@@ -58,3 +58,21 @@ def test_another_container_has_others(node: Node, image: str) -> None:
         node.start(container_id)
         assert node.exec(container_id, "ls", "/data").stdout == b"first\n"
         node.exec(container_id, "touch", "/data/mine")
+
+
+def test_in_a_pod_with_users_of_its_own_they_belong_to_these(node: Node, image: str) -> None:
+    mappings = [node.m.IDMapping(container_id=0, host_id=100_000, length=65536)]
+    config, asked = node.pod_config(), node.container_config()
+    asked.image.image = image
+    asked.linux.security_context.namespace_options.pid = node.m.CONTAINER
+    for options in (config.linux.security_context.namespace_options, asked.linux.security_context.namespace_options):
+        options.userns_options.uids.extend(mappings)
+        options.userns_options.gids.extend(mappings)
+    container_id = node.create(node.run_pod(config), asked)
+    node.start(container_id)
+    assert node.exec(container_id, "stat", "-c", "%u %g", "/data", "/data/first", "/new").stdout.split() == [
+        b"1000", b"1000", b"0", b"0", b"0", b"0"
+    ]  # fmt: skip
+    assert node.exec(container_id, "touch", "/data/mine", "/new/mine").exit_code == 0
+    status = (node.graph / "overlay/containers" / container_id / "volumes/0/mine").stat()
+    assert (status.st_uid, status.st_gid) == (100_000, 100_000)

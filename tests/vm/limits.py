@@ -202,10 +202,10 @@ def test_statistics_are_those_of_the_files(node: Node) -> None:
     assert stats.swap.swap_available_bytes.value == 32 * MIB
     if (folder / "cpu.pressure").exists():
         for psi in (stats.cpu.psi, stats.memory.psi, stats.io.psi):
-            assert psi.HasField("some")
-            assert psi.HasField("full")
+            assert psi.HasField("Some")
+            assert psi.HasField("Full")
         totals = (folder / "cpu.pressure").read_text().splitlines()[0].rpartition("=")[2]
-        assert stats.cpu.psi.some.total <= int(totals) * 1000
+        assert stats.cpu.psi.Some.Total <= int(totals) * 1000
 
 
 def _sleeps(folder: Path) -> bool:

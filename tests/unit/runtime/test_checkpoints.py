@@ -47,7 +47,7 @@ async def test_a_dump_with_the_configured_criu(runtime: OciRuntime, place: Check
 
 
 async def test_a_dump_that_criu_refuses(runtime: OciRuntime, place: CheckpointPlace) -> None:
-    container_id = await running(runtime, "sh", "-c", "sleep 1000; :", "tcp")
+    container_id = await running(runtime, "sh", "-c", "kill -STOP $$", "tcp")
     with pytest.raises(FailedPrecondition, match=r"criu failed: .*; CRIU: inet: Connected TCP socket"):
         await runtime.checkpoints().dump(Dump(id=container_id, handler="runc", place=place))
     with pytest.raises(NotFound):
@@ -60,7 +60,7 @@ async def until(path: Path) -> None:
 
 
 async def test_a_dump_that_is_given_up_leaves_no_program(runtime: OciRuntime, place: CheckpointPlace) -> None:
-    container_id = await running(runtime, "sh", "-c", "sleep 1000; :", "slow")
+    container_id = await running(runtime, "sh", "-c", "kill -STOP $$", "slow")
     checkpoints = runtime.checkpoints()
     work = asyncio.create_task(checkpoints.dump(Dump(id=container_id, handler="runc", place=place)))
     await until(Path(place.work, "begun"))

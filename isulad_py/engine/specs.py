@@ -125,6 +125,7 @@ class Specs:
             hooks=await self._injections.hooks(),
         )
         spec = build_container(inputs)
+        await self._hostfiles.make_sources(mounts)  # only now: a request that is refused makes nothing
         directories = (working_dir(config.working_dir, image.config.working_dir), *declared)
         await self._hostfiles.ensure_directories(rootfs, directories, _on_host(user.identity, pod.users))
         if anonymous:

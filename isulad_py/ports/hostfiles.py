@@ -11,9 +11,14 @@ from isulad_py.model.devices import HostDevice
 
 class HostFiles(Protocol):
     async def resolve_mounts(self, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
-        """With symbolic links of host paths followed; a path where nothing is becomes a directory. InvalidInput naming
-        `config.mounts[i].host_path` for what cannot be followed or made; FailedPrecondition naming its `propagation`
-        where the host's mount tells of none."""
+        """With symbolic links of host paths followed; one where nothing is, is for `make_sources`. InvalidInput naming
+        `config.mounts[i].host_path` for what cannot be followed; FailedPrecondition naming its `propagation` where the
+        host's mount tells of none."""
+        ...
+
+    async def make_sources(self, mounts: Sequence[Mount]) -> None:
+        """Makes a directory wherever the host path of a resolved mount is missing. InvalidInput naming
+        `config.mounts[i].host_path` where that cannot be done."""
         ...
 
     async def resolve_devices(self, devices: Sequence[Device]) -> tuple[HostDevice, ...]:

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import structlog
 
 from isulad_py.host import blocking, confined, files, mounts
 from isulad_py.model.container import Device, Identity, Mount, Propagation
 from isulad_py.model.devices import HostDevice
 from isulad_py.model.errors import EngineError, FailedPrecondition, InvalidInput, NotFound
+
+log = structlog.get_logger(__name__)
 
 PROFILE_LIMIT_BYTES: Final = 4 * 1024 * 1024
 MOST_DEVICES: Final = 10_000
@@ -30,6 +33,10 @@ class HostPaths:
         if not mounts:
             return ()
         return await blocking.run_apart(lambda: tuple(_resolve_mount(i, mount) for i, mount in enumerate(mounts)))
+
+    async def make_sources(self, mounts: Sequence[Mount]) -> None:
+        if mounts:
+            await blocking.run_apart(_make_missing, tuple(mounts))
 
     async def resolve_devices(self, devices: Sequence[Device]) -> tuple[HostDevice, ...]:
         if not devices:
@@ -84,10 +91,10 @@ def _resolve_mount(index: int, mount: Mount) -> Mount:
         return mount
     field = f"config.mounts[{index}].host_path"
     try:
-        real = _real_or_made(mount.host_path)
+        real = _real_or_to_be_made(mount.host_path)
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{field}: {mount.host_path} cannot be resolved or made: {error}") from error
-    _check_propagation(mount.propagation, real, f"config.mounts[{index}].propagation")
+        raise InvalidInput(f"{field}: {mount.host_path} cannot be resolved: {error}") from error
+    _check_propagation(mount.propagation, _existing(real), f"config.mounts[{index}].propagation")
     return msgspec.structs.replace(mount, host_path=real)
 
 
@@ -100,14 +107,34 @@ def _check_propagation(wanted: Propagation, path: str, field: str) -> None:
         raise FailedPrecondition(f"{field}: {wanted.name}, but {path} is on a private mount of this host")
 
 
-def _real_or_made(path: str) -> str:
-    """Without links. What is missing becomes a directory, as with containerd and CRI-O, where CRI would have an error:
-    hostPath volumes that say no type count on it. A link that leads nowhere is an error all the same."""
+def _real_or_to_be_made(path: str) -> str:
+    """Without links. What is missing becomes a directory later, as with containerd and CRI-O, where CRI would have an
+    error: hostPath volumes that say no type count on it. A link that leads nowhere is an error all the same."""
     try:
         return os.path.realpath(path, strict=True)
     except FileNotFoundError:
-        Path(path).mkdir(mode=0o755, parents=True, exist_ok=True)
-        return os.path.realpath(path, strict=True)
+        if not Path(_existing(os.path.normpath(path))).exists():
+            raise
+        return os.path.realpath(path)
+
+
+def _existing(path: str) -> str:
+    """The path, or the nearest above it that is there."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)  # noqa: PTH120 - a text, as all around it
+    return path
+
+
+def _make_missing(wanted: tuple[Mount, ...]) -> None:
+    for index, mount in enumerate(wanted):
+        if mount.image is not None or os.path.lexists(mount.host_path):
+            continue
+        log.info("host path of a mount made", path=mount.host_path)
+        try:
+            files.ensure_dir(mount.host_path, 0o755)
+        except EngineError as error:
+            field = f"config.mounts[{index}].host_path"
+            raise InvalidInput(f"{field}: {mount.host_path} cannot be made: {error}") from error
 
 
 def _resolve_device(index: int, device: Device) -> Iterator[HostDevice]:

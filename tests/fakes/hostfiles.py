@@ -11,7 +11,7 @@ from tests.fakes.faults import Faults
 
 
 class FakeHostFiles:
-    """Implements ports.hostfiles.HostFiles. Faults: resolve_mounts, ensure_directories."""
+    """Implements ports.hostfiles.HostFiles. Faults: resolve_mounts, make_sources, ensure_directories."""
 
     def __init__(self) -> None:
         self.faults = Faults()
@@ -24,6 +24,9 @@ class FakeHostFiles:
             if mount.image is None and mount.host_path not in self.paths:
                 raise InvalidInput(f"config.mounts[{index}].host_path: {mount.host_path} cannot be made")
         return tuple(mounts)
+
+    async def make_sources(self, mounts: Sequence[Mount]) -> None:
+        await self.faults.at("make_sources")
 
     async def resolve_devices(self, devices: Sequence[Device]) -> tuple[HostDevice, ...]:
         return tuple(HostDevice(path=device.container_path, type="c", major=1, minor=3) for device in devices)

@@ -92,6 +92,12 @@ def test_host_paths_that_are_links_or_missing(node: Node) -> None:
     script = "cat /link/file; touch /made/new"
     assert node.exec(container_id, "sh", "-c", script).stdout == b"found"
     assert (root / "real/not/there/yet/new").exists()
+    made = node.m.Mount(container_path="/x", host_path=str(root / "unmade"))
+    refused = node.container_config(name="wrong", mounts=[made])
+    refused.linux.security_context.capabilities.add_capabilities.append("CAP_NONSENSE")
+    request = node.m.CreateContainerRequest(pod_sandbox_id=node.pods()[0].id, config=refused)
+    assert node.fails("CreateContainer", request)[0] == "INVALID_ARGUMENT"
+    assert not (root / "unmade").exists()
     (root / "dangling").symlink_to("nowhere")
     for name in ("dangling", "real/file/below"):
         mount = node.m.Mount(container_path="/x", host_path=str(root / name))

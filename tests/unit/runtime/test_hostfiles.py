@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,17 @@ async def test_a_missing_host_path_becomes_a_directory(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(".")
     [mount] = await PATHS.resolve_mounts([Mount(container_path="/x", host_path=f"{tmp_path}/link/a/b")])
     assert mount.host_path == f"{tmp_path}/a/b"
-    assert (tmp_path / "a/b").is_dir()
+    assert not (tmp_path / "a").exists()  # not before the whole request has been looked at
+    await PATHS.make_sources([mount])
+    await PATHS.make_sources([mount])
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b")] == [0o755, 0o755]
+
+
+async def test_a_host_path_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    [mount] = await PATHS.resolve_mounts([Mount(container_path="/x", host_path=str(tmp_path / "a/b"))])
+    (tmp_path / "a").touch()
+    with pytest.raises(InvalidInput, match=r"config\.mounts\[0\]\.host_path: .*a/b cannot be made"):
+        await PATHS.make_sources([mount])
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ async def open_adapters(
         layers=layers,
         rootfs=rootfs,
         source=source,
-        archives=ArchiveImages(layers=layers, scratch=config.graph),
+        archives=ArchiveImages(layers=layers, scratch=config.graph, policy_file=config.signature_policy),
         network=network,
         runtime=runtime,
         streams=streams,
@@ -140,6 +140,12 @@ def injection_places(config: Config) -> Places:
         hook_spec=config.hook_spec,
         hook_dirs=config.hooks_dir,
     )
+
+
+def reload_images(adapters: Adapters, config: Config) -> None:
+    """For what is pulled, loaded and imported from now on."""
+    adapters.source.reload(registry_options(config))
+    adapters.archives.policy_file = config.signature_policy
 
 
 def registry_options(config: Config) -> RegistryOptions:

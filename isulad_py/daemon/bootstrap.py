@@ -13,7 +13,7 @@ import structlog
 from msgspec import Struct
 
 from isulad_py.config.schema import Config
-from isulad_py.daemon.adapters import Adapters, open_adapters, registry_options
+from isulad_py.daemon.adapters import Adapters, open_adapters, reload_images
 from isulad_py.daemon.lifecycle import Lifecycle, Serving
 from isulad_py.daemon.reloading import Read, Reloader
 from isulad_py.daemon.services import Services, build_services
@@ -67,7 +67,7 @@ async def assemble_daemon(start: Start, lifecycle: Lifecycle) -> Serving:
     await services.sweeper.first_round(FIRST_SWEEP_SECONDS)
     await _start_serving(start, lifecycle, adapters, services)
     progress.services = services
-    callbacks = reload_callbacks(start, registries=lambda changed: adapters.source.reload(registry_options(changed)))
+    callbacks = reload_callbacks(start, registries=partial(reload_images, adapters))
     reloader = Reloader(config, read=start.read, apply=callbacks)
     return Serving(status=f"serving on {', '.join(config.hosts)}", reload=reloader.reload, settle=settle)
 

@@ -65,7 +65,7 @@ class GraphImages:
                 sandbox_image=config.pod_sandbox_image,
             )
             await images.load()
-            files = ArchiveImages(layers=layers, scratch=config.graph)
+            files = ArchiveImages(layers=layers, scratch=config.graph, policy_file=config.signature_policy)
             yield cls(images=images, archives=Archives(images=images, files=files))
         if failures:
             raise failures[0]

@@ -21,7 +21,7 @@ from isulad_py.images.http import HttpClient
 from isulad_py.images.manifest import Configuration, Descriptor, chain_ids
 from isulad_py.images.options import Endpoint, RegistryOptions, endpoints_for
 from isulad_py.images.platform import architecture_of
-from isulad_py.images.policy import POLICY_LIMIT, admit, parse_policy
+from isulad_py.images.policy import admit, read_policy
 from isulad_py.images.registry import Document, PlainHosts, Repository
 from isulad_py.images.resolve import find_image
 from isulad_py.images.transfer import LayerPlan, Transfer
@@ -98,17 +98,11 @@ class RegistryImages:
         return (*mirrors, *parse_hosts(body, folder=folder, host=host, upstream=endpoints[-1].host))
 
     async def _admit(self, repository: Repository, digest: Digest) -> None:
-        """Whether the signature policy lets this image in, before any of its layers comes: the seam for every policy.
-        A policy that cannot be read lets nothing in."""
-        path = self._options.policy_file
-        if not path:
-            return
+        """Whether the signature policy lets this image in, before any of its layers comes."""
         with repository.naming("check policy"):
-            try:
-                body = await blocking.run(files.read_limited, path, POLICY_LIMIT)
-            except EngineError as error:
-                raise FailedPrecondition(f"signature policy: {error}") from error
-            admit(parse_policy(body), repository.reference, digest)
+            policy = await read_policy(self._options.policy_file)
+            if policy is not None:
+                admit(policy, repository.reference, digest)
 
     async def _repository(self, reference: Reference, credentials: Credentials | None) -> Repository:
         given = login_of(credentials)

@@ -77,6 +77,14 @@ class Archive:
             os.close(self._fd)
             self._fd = -1
 
+    @property
+    def transport(self) -> str:
+        """What containers-policy.json(5) calls its kind. A docker of today writes both layouts into one archive: OCI's
+        says more, and is the one that is read."""
+        if self.has("index.json") and self.has("oci-layout"):
+            return "oci" if self._is_directory else "oci-archive"
+        return "docker-archive"
+
     def names(self) -> list[str]:
         """Of the files in a tar archive, in its order."""
         return list(self._places)

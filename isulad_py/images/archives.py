@@ -20,6 +20,7 @@ from isulad_py.images.archive_contents import ArchivedImage, contents
 from isulad_py.images.inflate import inflate
 from isulad_py.images.manifest import chain_ids, parse_configuration
 from isulad_py.images.platform import architecture_of
+from isulad_py.images.policy import admit_file, read_policy
 from isulad_py.images.recipe import Recipe
 from isulad_py.images.unpack import BlobFacts, UnpackLimits, unpack
 from isulad_py.model.errors import EngineError, InvalidInput
@@ -36,10 +37,18 @@ class ArchiveImages:
     """Implements ports.images.ImageArchives. A cancelled call ends once the layer at hand has."""
 
     def __init__(
-        self, *, layers: LayerIngest, scratch: str, limits: UnpackLimits | None = None, machine: str = ""
+        self,
+        *,
+        layers: LayerIngest,
+        scratch: str,
+        policy_file: str = "",
+        limits: UnpackLimits | None = None,
+        machine: str = "",
     ) -> None:
         """`scratch` is a directory for what a compressed archive becomes, in files without a name. `machine` is
         uname's; empty for this one."""
+        self.policy_file = policy_file
+        """containers-policy.json(5), read anew for each archive."""
         self._layers = layers
         self._scratch = scratch
         self._limits = limits or UnpackLimits()
@@ -51,10 +60,20 @@ class ArchiveImages:
         async with self._room:
             try:
                 await blocking.run_to_end(archive.open)
+                transport = await blocking.run(lambda: archive.transport)
+                await self._admit(transport, path, f"archive {path}")
                 images = await blocking.run_to_end(contents, archive, self._machine)
                 return tuple([await self._bring(archive, image) for image in images])
             finally:
                 archive.close()
+
+    async def _admit(self, transport: str, path: str, what: str) -> None:
+        try:
+            policy = await read_policy(self.policy_file)
+            if policy is not None:
+                admit_file(policy, transport, path)
+        except EngineError as error:
+            raise type(error)(f"{what}: {error}") from error
 
     async def _bring(self, archive: Archive, image: ArchivedImage) -> ImageRecord:
         chain = chain_ids(image.configuration.diff_ids)
@@ -118,6 +137,7 @@ class ArchiveImages:
 
     async def import_rootfs(self, path: str, name: Reference) -> ImageRecord:
         async with self._room:
+            await self._admit("tarball", path, f"import {path}")
             return await self._import(path, name)
 
     async def _import(self, path: str, name: Reference) -> ImageRecord:

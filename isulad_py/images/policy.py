@@ -1,4 +1,4 @@
-"""PURE: which images may be used here, as containers-policy.json(5) says: accept and reject, by default and by scope.
+"""Which images may be used here, as containers-policy.json(5) says: accept and reject, by default and by scope.
 
 Requirements that need signatures (signedBy, sigstoreSigned) are read, and refused where they would decide: an image is
 never let in because its signature could not be looked at.
@@ -6,20 +6,35 @@ never let in because its signature could not be looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from isulad_py.model.errors import FailedPrecondition, PermissionDenied, Unsupported
+from isulad_py.host import blocking, files
+from isulad_py.model.errors import EngineError, FailedPrecondition, PermissionDenied, Unsupported
 from isulad_py.model.ids import Digest
 from isulad_py.model.reference import Reference
 
 POLICY_LIMIT: Final = 1024 * 1024
+"""Bytes of the file."""
 _ACCEPT: Final = "insecureAcceptAnything"
 _REJECT: Final = "reject"
 _SIGNED: Final = frozenset({"signedBy", "signedBaseLayer", "sigstoreSigned"})
+
+
+async def read_policy(path: str) -> Policy | None:
+    """None where no file is named: everything is let in. A policy that cannot be read lets nothing in:
+    FailedPrecondition."""
+    if not path:
+        return None
+    try:
+        return parse_policy(await blocking.run(files.read_limited, path, POLICY_LIMIT))
+    except EngineError as error:
+        words = error.message.removeprefix("signature policy: ")
+        raise FailedPrecondition(f"signature policy: {words}") from error
 
 
 class Requirement(Struct, frozen=True, kw_only=True):
@@ -59,11 +74,22 @@ def admit(policy: Policy, reference: Reference, digest: Digest) -> None:
 
     All requirements of the most specific scope have to be met; less specific ones do not count.
     """
-    scopes = policy.transports.get("docker", {})
+    _decide(policy, "docker", scopes_of(reference, digest))
+
+
+def admit_file(policy: Policy, transport: str, path: str) -> None:
+    """As `admit`, for what comes out of a file or directory: `docker-archive`, `oci-archive`, `oci` or `tarball`. Its
+    scopes are the absolute path, and the directories that it is in."""
+    parts = posixpath.normpath(path).split("/")
+    _decide(policy, transport, ["/".join(parts[:count]) for count in range(len(parts), 0, -1)])
+
+
+def _decide(policy: Policy, transport: str, wanted: Iterable[str]) -> None:
+    scopes = policy.transports.get(transport, {})
     place, requirements = "default", policy.default
-    for scope in scopes_of(reference, digest):
+    for scope in wanted:
         if scope in scopes:
-            place, requirements = f"transports.docker.{scope!r}", scopes[scope]
+            place, requirements = f"transports.{transport}.{scope!r}", scopes[scope]
             break
     types = [requirement.type for requirement in requirements]
     if _REJECT in types:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import json
 import threading
 from pathlib import Path
 
@@ -12,10 +13,13 @@ import pytest
 
 from isulad_py.images.archive import Archive
 from isulad_py.images.archives import AT_ONCE
-from isulad_py.model.errors import DataLoss, InvalidInput
+from isulad_py.model.errors import DataLoss, FailedPrecondition, InvalidInput, PermissionDenied
 from isulad_py.model.reference import parse
 from tests.images import digest, tar
-from tests.unit.images.archive_stand import Stand, docker_files, file, write_tar
+from tests.unit.images.archive_stand import Stand, docker_files, file, new_image, oci_files, write_tar
+
+ACCEPT = [{"type": "insecureAcceptAnything"}]
+REJECT = [{"type": "reject"}]
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -75,3 +79,34 @@ async def test_many_archives_at_once(archive_stand: Stand, tmp_path: Path) -> No
     path = write_tar(tmp_path / "in.tar", docker_files())
     loaded = await asyncio.gather(*(archive_stand.archives.load(path) for _ in range(3 * AT_ONCE)))
     assert len({record.id for [record] in loaded}) == 1
+
+
+async def test_the_policy_is_asked_before_anything_comes_in(archive_stand: Stand, tmp_path: Path) -> None:
+    """And read anew each time."""
+    policy = tmp_path / "policy.json"
+    archive_stand.archives.policy_file = str(policy)
+    root = tmp_path / "root.tar"
+    root.write_bytes(tar([file("bin/sh")]))
+    layout = tmp_path / "layout"
+    for name, data in oci_files(new_image()).items():
+        (layout / name).parent.mkdir(parents=True, exist_ok=True)
+        (layout / name).write_bytes(data)
+    sources = {
+        "docker-archive": write_tar(tmp_path / "docker.tar", docker_files()),
+        "oci-archive": write_tar(tmp_path / "oci.tar", oci_files(new_image())),
+        "oci": str(layout),
+    }
+    for transport, path in sources.items():
+        policy.write_text(json.dumps({"default": ACCEPT, "transports": {transport: {str(tmp_path): REJECT}}}))
+        with pytest.raises(PermissionDenied, match=rf"archive {path}: .*transports\.{transport}\."):
+            await archive_stand.archives.load(path)
+    policy.write_text(json.dumps({"default": REJECT, "transports": {"docker": {"": ACCEPT}}}))
+    with pytest.raises(PermissionDenied, match=rf"import {root}: .*\(default\)"):
+        await archive_stand.archives.import_rootfs(str(root), parse("made:1"))
+    policy.write_text("{")
+    with pytest.raises(FailedPrecondition, match="signature policy"):
+        await archive_stand.archives.load(sources["oci"])
+    assert await archive_stand.store.present() == frozenset()
+    assert list(Path(archive_stand.store.paths.ingest).iterdir()) == []
+    policy.write_text(json.dumps({"default": REJECT, "transports": {"oci": {str(layout): ACCEPT}}}))
+    assert len(await archive_stand.archives.load(sources["oci"])) == 1

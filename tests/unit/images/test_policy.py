@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from isulad_py.images.policy import admit, parse_policy, scopes_of
+from isulad_py.images.policy import Policy, admit, admit_file, parse_policy, scopes_of
 from isulad_py.model.errors import FailedPrecondition, PermissionDenied, Unsupported
 from isulad_py.model.ids import Digest
 from isulad_py.model.reference import parse
@@ -41,6 +41,19 @@ def test_one_scope_decides(scope: str) -> None:
         admit(parse_policy(policy(ACCEPT, **{scope: REJECT})), parse("busybox:1"), DIGEST)
     other = parse_policy(policy(ACCEPT, **{"quay.io": REJECT, "docker.io/lib": REJECT}))
     admit(other, parse("busybox:1"), DIGEST)
+
+
+@pytest.mark.parametrize("scope", ["/srv/images/a.tar", "/srv/images", "/srv", ""])
+def test_of_a_file_the_nearest_directory_decides(scope: str) -> None:
+    def told(default: Any, **scopes: Any) -> Policy:
+        return parse_policy(json.dumps({"default": default, "transports": {"oci-archive": scopes}}).encode())
+
+    admit_file(told(REJECT, **{scope: ACCEPT}), "oci-archive", "/srv/images/a.tar")
+    with pytest.raises(PermissionDenied, match="rejects it"):
+        admit_file(told(ACCEPT, **{scope: REJECT}), "oci-archive", "/srv//images/./a.tar")
+    admit_file(told(ACCEPT, **{"/srv/image": REJECT, "/other": REJECT}), "oci-archive", "/srv/images/a.tar")
+    with pytest.raises(PermissionDenied, match=r"\(default\)"):
+        admit_file(told(REJECT, **{"": ACCEPT}), "docker-archive", "/srv/images/a.tar")
 
 
 def test_what_needs_a_signature_is_not_let_in() -> None:

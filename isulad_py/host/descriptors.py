@@ -32,6 +32,14 @@ def pipe() -> tuple[int, int]:
     return ends
 
 
+def empty_input() -> int:
+    """A descriptor that ends at once, and belongs to nobody else."""
+    with translated("make a pipe"):
+        theirs, ours = os.pipe()
+    os.close(ours)
+    return theirs
+
+
 def give_pipes(ends: Iterable[int | str], uid: int) -> None:
     """Makes the user the owner of those that are pipes; an end may be a path of /proc/<pid>/fd. Who is root in a user
     namespace has no rights in what belongs to nobody there: /dev/stdout could not be opened."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
+import contextlib
+import os
 from typing import Final
 
+from isulad_py.host import descriptors
 from isulad_py.host.collected import collected
 from isulad_py.model.errors import DeadlineExceeded
 from isulad_py.ports.runtime import ExecCommand, ExecResult
@@ -21,13 +23,22 @@ async def exec_sync(commands: Commands, command: ExecCommand) -> ExecResult:
     Raises what the runtime says where the command cannot be run, DeadlineExceeded when its time is over and its
     processes have ended.
     """
-    with collected(OUTPUT_LIMIT) as output:
+    with contextlib.ExitStack() as scope:
+        output = scope.enter_context(collected(OUTPUT_LIMIT))
+        # Not the host's /dev/null: crun before 1.24 gives that to the command's user.
+        given = scope.enter_context(contextlib.ExitStack())
+        stdin = descriptors.empty_input()
+        given.callback(os.close, stdin)
+
+        def release() -> None:
+            given.close()
+            output.release()
 
         async def words() -> bytes:
             await output.drain()
             return output.stderr()
 
-        stdio = Stdio(fds=(subprocess.DEVNULL, *output.fds), release=output.release, words=words)
+        stdio = Stdio(fds=(stdin, *output.fds), release=release, words=words)
         order = Order(id=command.id, handler=command.handler, process=command.process, stdio_uid=command.stdio_uid)
         try:
             async with asyncio.timeout(command.timeout_seconds), commands.started(order, stdio) as running:

@@ -15,7 +15,8 @@ import subprocess
 from typing import Final
 
 from isulad_py.host import blocking
-from isulad_py.host.descriptors import Sink, Source, pipe
+from isulad_py.host.collected import collected
+from isulad_py.host.descriptors import Sink, Source, empty_input, pipe
 from isulad_py.host.tasks import to_the_end
 from isulad_py.host.terminal import ConsoleSocket, Terminal
 from isulad_py.ports.streams import ByteSink, ByteSource, StreamingExec, StreamWishes
@@ -37,20 +38,26 @@ class Ends(contextlib.ExitStack):
     terminal: Terminal | None = None
 
     def pipes(self, wishes: StreamWishes) -> Stdio:
-        """Nobody is at the end of what was not wished for."""
+        """What was not wished for is empty, or dropped. Not by the host's /dev/null: crun before 1.24 gives that to the
+        command's user."""
         given = self.enter_context(contextlib.ExitStack())
-        stdin = stdout = stderr = subprocess.DEVNULL
-        if wishes.stdin:
-            stdin, ours = pipe()
-            given.callback(os.close, stdin)
-            sink = Sink(ours)
-            self.callback(sink.abandon)
-            self.stdin = sink
+        stdin = self._input() if wishes.stdin else empty_input()
+        given.callback(os.close, stdin)
+        dropped = self.enter_context(collected(0))
+        given.callback(dropped.release)
+        stdout, stderr = dropped.fds
         if wishes.stdout:
             self.stdout, stdout = self._output(given)
         if wishes.stderr:
             self.stderr, stderr = self._output(given)
         return Stdio(fds=(stdin, stdout, stderr), release=given.close, words=self._words)
+
+    def _input(self) -> int:
+        theirs, ours = pipe()
+        sink = Sink(ours)
+        self.callback(sink.abandon)
+        self.stdin = sink
+        return theirs
 
     def _output(self, given: contextlib.ExitStack) -> tuple[ByteSource, int]:
         ours, theirs = pipe()

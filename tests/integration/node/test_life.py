@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -316,3 +317,13 @@ def test_verbose_statuses(node: Node) -> None:
     assert {c.type: c.status for c in status.status.conditions} == {"RuntimeReady": True, "NetworkReady": True}
     assert json.loads(status.info["config"])["cgroup-parent"] == node.mark.cgroup_parent
     assert "runc" in json.loads(status.info["versions"])
+
+
+def test_the_hosts_devices_stay_its_own(node: Node) -> None:
+    """A command of a user gets its input and outputs; /dev/null, where it has none, is not among them."""
+    config = node.container_config()
+    config.linux.security_context.run_as_user.value = 1234
+    container_id = node.create(node.run_pod(), config)
+    node.call("StartContainer", node.m.StartContainerRequest(container_id=container_id))
+    assert node.exec(container_id, "sh", "-c", "id -u; cat").stdout == b"1234\n"
+    assert Path(os.devnull).stat().st_uid == 0

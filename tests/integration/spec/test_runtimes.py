@@ -88,7 +88,8 @@ class Bench:
         hide = f"umount {UNIFIED} 2>/dev/null;" if self.runtime == "crun" and Path(UNIFIED).exists() else ""
         script = f'{hide} {before} && exec "$@"'
         argv = ("unshare", "-m", "sh", "-c", script, "sh", self.runtime, "--root", str(self.root / "run"), *args)
-        return await run(Command(argv=argv, timeout_seconds=30))
+        # Not /dev/null, which crun before 1.24 gives to the container's user.
+        return await run(Command(argv=argv, stdin=b"", timeout_seconds=30))
 
     async def sh(
         self, script: str, security: ContainerSecurity | None = None, before: str = ":", **fields: Any
@@ -265,8 +266,10 @@ async def test_exec_joins_with_the_same_confinement(bench: Bench) -> None:
     )
     bundle = bench.bundle(spec)
     container_id = bench.started[-1]
+    silence = bench.root / "silence"
+    silence.touch()
     started = await bench.call(
-        "run", "--detach", "--bundle", bundle, container_id, before="exec >/dev/null 2>&1 </dev/null"
+        "run", "--detach", "--bundle", bundle, container_id, before=f"exec >{silence} 2>&1 <{silence}"
     )
     assert started.returncode == 0
     script = "cat /proc/self/status; echo A:$A; echo Files:$(ulimit -n)"

@@ -38,7 +38,8 @@ class Features:
         field = "config.linux.security_context.namespace_options.userns_options"
         features = await self.of(handler)
         if not features.user_namespaces:
-            raise Unsupported(f"{field}: runtime {features.name} does not tell of user namespaces among its features")
+            runtime = f"runtime {features.name} {features.version}".rstrip()
+            raise Unsupported(f"{field}: {runtime} offers no user namespaces, or none that are safe for the host")
         obstacle = await self._rootfs.users_obstacle()
         if obstacle:
             raise Unsupported(f"{field}: {obstacle}")

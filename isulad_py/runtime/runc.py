@@ -51,6 +51,10 @@ def delete_args(container_id: str, *, force: bool) -> list[str]:
     return ["delete", *(["--force"] if force else []), container_id]
 
 
+SAFE_CRUN: Final = (1, 24)
+"""The first that leaves devices to their owners."""
+
+
 class Version(Struct, frozen=True, kw_only=True):
     family: str
     """The first word of `--version`: runc, crun, runsc, ..."""
@@ -220,7 +224,7 @@ def parse_features(name: str, version: Version, output: bytes) -> HandlerFeature
         name=name,
         version=version.number,
         recursive_read_only_mounts="rro" in (said.mount_options or ()),
-        user_namespaces="user" in (linux.namespaces or ()),
+        user_namespaces="user" in (linux.namespaces or ()) and not _gives_away_devices(version),
         idmap_mounts=_on(extensions.idmap),
         # Since 1.2, as the mounts; it then complains about mappings in the container's own log.
         reads_id_maps=version.family == "runc" and _on(extensions.idmap),
@@ -236,11 +240,17 @@ def _features_of_old_crun(name: str, version: Version) -> HandlerFeatures:
     return HandlerFeatures(
         name=name,
         version=version.number,
-        user_namespaces=True,
         recursive_read_only_mounts=not re.match(r"0\.|1\.[0-3](?!\d)", version.number),
         seccomp="SECCOMP" in version.parts,
         apparmor="APPARMOR" in version.parts,
     )
+
+
+def _gives_away_devices(version: Version) -> bool:
+    """crun before 1.24 makes the root of a user namespace the owner of the host's /dev/null, which is the input of its
+    containers: that root could shut it for everybody."""
+    found = re.match(r"(\d+)\.(\d+)", version.number) if version.family == "crun" else None
+    return found is not None and (int(found[1]), int(found[2])) < SAFE_CRUN
 
 
 def _on(feature: _Enabled | None) -> bool:

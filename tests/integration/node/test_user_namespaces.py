@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from isulad_py.host import namespaces
+from isulad_py.runtime.runc import SAFE_CRUN
 from tests.stand.node import Node
+from tests.stand.runtimes import program
 
 pytestmark = pytest.mark.root
+
+
+@pytest.fixture(autouse=True)
+def _safe_runtime(request: pytest.FixtureRequest) -> None:
+    """crun before 1.24 is refused, which has a test of its own."""
+    wanted = "gives_away" not in request.node.originalname
+    if unsafe(request.node.callspec.params["shared_node"]) is wanted:
+        pytest.skip("crun before 1.24 would give away the host's /dev/null" if wanted else "this runtime is safe")
+
+
+def unsafe(name: str) -> bool:
+    text = subprocess.run([program(name), "--version"], capture_output=True, text=True, check=True).stdout
+    number = text.split()[2].split(".")
+    return name == "crun" and (int(number[0]), int(number[1])) < SAFE_CRUN
+
+
+def test_a_runtime_that_gives_away_devices_is_refused(node: Node) -> None:
+    code, words = node.fails("RunPodSandbox", node.m.RunPodSandboxRequest(config=mapped_pod(node, 100_000)))
+    assert (code, "userns_options: runtime crun" in words) == ("UNIMPLEMENTED", True), words
+    assert Path(os.devnull).stat().st_uid == 0
 
 
 def id_mapping(node: Node, first: int, length: int = 65536) -> list[Any]:

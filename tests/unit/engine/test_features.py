@@ -53,7 +53,7 @@ async def test_a_pod_needs_no_more_than_the_namespace(
 
 
 async def test_a_runtime_that_has_none_is_named(features: Features) -> None:
-    with pytest.raises(Unsupported, match=r"userns_options: runtime odd does not tell"):
+    with pytest.raises(Unsupported, match=r"userns_options: runtime odd offers no user namespaces"):
         await features.check_users(MAPPED, "odd")
 
 

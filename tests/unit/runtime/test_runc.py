@@ -196,11 +196,17 @@ def test_user_namespaces_without_idmapped_mounts() -> None:
 
 
 def test_crun_has_user_namespaces_and_wants_their_mappings() -> None:
-    crun = runc.Version(family="crun", number="1.8.1", text="")
-    assert runc.parse_features("c", crun, b"unknown command features").user_namespaces
+    crun = runc.Version(family="crun", number="1.24", text="")
     newer = b'{"linux":{"namespaces":["user"],"mountExtensions":{"idmap":{"enabled":true}}}}'
     features = runc.parse_features("c", crun, newer)
     assert (features.user_namespaces, features.idmap_mounts, features.reads_id_maps) == (True, True, False)
+
+
+@pytest.mark.parametrize("number", ["1.8.1", "1.23.1"])
+def test_a_crun_that_gives_away_devices_has_no_user_namespaces(number: str) -> None:
+    crun = runc.Version(family="crun", number=number, text="")
+    for output in (b"unknown command features", b'{"linux":{"namespaces":["user"]}}'):
+        assert not runc.parse_features("c", crun, output).user_namespaces
 
 
 @pytest.mark.parametrize("output", [b"", b"unknown command features", b"[]", b'{"linux":3}', b"\xff\xff"])
@@ -222,7 +228,6 @@ def test_crun_can_do_things_before_it_tells_of_them(number: str, *, recursive: b
         name="r",
         version=number,
         recursive_read_only_mounts=recursive,
-        user_namespaces=True,
         seccomp=True,
         apparmor=True,
     )

@@ -147,7 +147,7 @@ async def test_users_of_its_own_need_a_runtime_and_a_kernel_that_have_them(node:
     users = UserNamespace(mode=NamespaceMode.POD, uids=ids, gids=ids)
     security = PodSecurity(namespaces=NamespaceOptions(userns=users))
     field = r"^config\.linux\.security_context\.namespace_options\.userns_options: "
-    with pytest.raises(Unsupported, match=f"{field}runtime runc does not tell"):
+    with pytest.raises(Unsupported, match=f"{field}runtime runc 1.0.0 offers no user namespaces"):
         await node.run_pod(security=security)
     world.runtime.features_by_handler["runc"] = HandlerFeatures(name="runc", user_namespaces=True)
     world.rootfs.obstacle = "map the owners: no"

@@ -63,7 +63,7 @@ class World:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     tasks, clock, seen = TestTasks(), SystemClock(), SeenCalls()
     store = await LayerStore.open(str(tmp_path / "graph"), tasks=tasks, clock=clock, boot_id="boot")
-    source = RegistryImages(layers=store, options=replace(FAST, tries=2), clock=clock)
+    source = RegistryImages(layers=store, options=replace(FAST, tries=2, stall_seconds=2), clock=clock)
     records: Any = MemoryRecords()
     rootfs: Any = MemoryRootFilesystems(MemoryLayers())
     images = Images(

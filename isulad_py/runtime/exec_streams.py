@@ -41,19 +41,25 @@ class Ends(contextlib.ExitStack):
         """What was not wished for is empty, or dropped. Not by the host's /dev/null: crun before 1.24 gives that to the
         command's user."""
         given = self.enter_context(contextlib.ExitStack())
-        stdin = self._input() if wishes.stdin else empty_input()
-        given.callback(os.close, stdin)
-        dropped = self.enter_context(collected(0))
-        given.callback(dropped.release)
-        stdout, stderr = dropped.fds
+        if wishes.stdin:
+            stdin = self._input(given)
+        else:
+            stdin = empty_input()
+            given.callback(os.close, stdin)
+        stdout = stderr = -1
+        if not (wishes.stdout and wishes.stderr):
+            dropped = self.enter_context(collected(0))
+            given.callback(dropped.release)
+            stdout, stderr = dropped.fds
         if wishes.stdout:
             self.stdout, stdout = self._output(given)
         if wishes.stderr:
             self.stderr, stderr = self._output(given)
         return Stdio(fds=(stdin, stdout, stderr), release=given.close, words=self._words)
 
-    def _input(self) -> int:
+    def _input(self, given: contextlib.ExitStack) -> int:
         theirs, ours = pipe()
+        given.callback(os.close, theirs)
         sink = Sink(ours)
         self.callback(sink.abandon)
         self.stdin = sink

@@ -116,7 +116,10 @@ class RegistryImages:
             except NotFound:
                 data = b"{}"
             except EngineError as error:
-                raise FailedPrecondition(f"registry-auth-file: {path}: {error}") from error
+                data = b"{}"
+                if given.anonymous:
+                    raise FailedPrecondition(f"registry-auth-file: {path}: {error}") from error
+                log.warning("registry-auth-file cannot be read", path=path, error=str(error))  # this pull has its own
 
         def login_for(endpoint: Endpoint) -> Login:
             """Credentials go to the registry they are for: not to a mirror, unless they name it. Elsewhere, and where

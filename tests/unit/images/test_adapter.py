@@ -274,6 +274,14 @@ async def test_a_mirror_learns_no_credentials_unless_they_are_its_own(stand: Sta
         await stand.pull(f"{stand.registry.host}/other:v1", options, credentials=own)
 
 
+async def test_a_broken_file_does_not_stop_who_brings_a_login(stand: Stand, tmp_path: Path) -> None:
+    stand.registry.login = LOGIN
+    name = stand.registry.put("app", "v1", small_image())
+    path = tmp_path / "config.json"
+    path.write_text("{")
+    await stand.pull(name, replace(FAST, auth_file=str(path)), credentials=GIVEN)
+
+
 async def test_a_mirror_gets_its_own_login_from_the_file(stand: Stand, tmp_path: Path) -> None:
     """Also where the request brings one for the registry."""
     async with FakeRegistry().serve() as mirror:

@@ -21,6 +21,9 @@ TOKEN_BYTES: Final = 24
 """192 bits: whoever guesses a token runs commands in a container."""
 TOKEN_SECONDS: Final = 60.0
 MOST_TOKENS: Final = 1000
+MOST_HELD_BYTES: Final = 16 * 1024 * 1024
+"""Of the commands that wait: one alone may have megabytes."""
+MOST_PORTS: Final = 1024
 
 
 class ExecRequest(Struct, frozen=True, kw_only=True):
@@ -49,21 +52,26 @@ class Tokens:
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
         self._held: dict[str, tuple[float, SessionRequest]] = {}
+        self._bytes = 0
 
     def issue(self, request: SessionRequest) -> str:
         """ResourceExhausted while as many as there may be wait for their clients."""
         self._collect()
-        if len(self._held) >= MOST_TOKENS:
-            raise ResourceExhausted(f"{MOST_TOKENS} streaming requests wait for their clients: try again in a minute")
+        size = _command_bytes(request)
+        if len(self._held) >= MOST_TOKENS or self._bytes + size > MOST_HELD_BYTES:
+            raise ResourceExhausted(
+                f"{len(self._held)} streaming requests wait for their clients, with {self._bytes} bytes of commands: "
+                "try again in a minute"
+            )
         token = secrets.token_urlsafe(TOKEN_BYTES)
         self._held[token] = (self._clock.monotonic() + TOKEN_SECONDS, request)
+        self._bytes += size
         return token
 
     def take(self, token: str) -> SessionRequest | None:
         """None for one that is unknown, used or too old."""
         self._collect()
-        held = self._held.pop(token, None)
-        return None if held is None else held[1]
+        return self._drop(token) if token in self._held else None
 
     def _collect(self) -> None:
         """All live equally long, so that the oldest come first."""
@@ -72,10 +80,19 @@ class Tokens:
             token, (expires, _) = next(iter(self._held.items()))
             if expires > now:
                 return
-            del self._held[token]
+            self._drop(token)
+
+    def _drop(self, token: str) -> SessionRequest:
+        _, request = self._held.pop(token)
+        self._bytes -= _command_bytes(request)
+        return request
 
     def __len__(self) -> int:
         return len(self._held)
+
+
+def _command_bytes(request: SessionRequest) -> int:
+    return sum(len(word) for word in request.cmd) if isinstance(request, ExecRequest) else 0
 
 
 class Sessions:
@@ -99,6 +116,8 @@ class Sessions:
         return self._url("attach", AttachRequest(container_id=record.id, wishes=wishes))
 
     def port_forward(self, pod_id: str, ports: tuple[int, ...]) -> str:
+        if len(ports) > MOST_PORTS:
+            raise InvalidInput(f"port: {len(ports)} are more than {MOST_PORTS}")
         for port in ports:
             if not 0 < port < 65536:
                 raise InvalidInput(f"port: {port} is not a port number")

@@ -5,6 +5,8 @@ import re
 import pytest
 
 from isulad_py.engine.sessions import (
+    MOST_HELD_BYTES,
+    MOST_PORTS,
     MOST_TOKENS,
     AttachRequest,
     ExecRequest,
@@ -81,6 +83,20 @@ async def test_so_many_and_no_more(stand: Stand, node: Node, world: World) -> No
     stand.sessions.port_forward(pod_id, ())
 
 
+async def test_long_commands_do_not_pile_up(stand: Stand, node: Node, world: World) -> None:
+    container_id = await node.run_container(await node.run_pod())
+    words = ("x" * (MOST_HELD_BYTES // 2),)
+    first, _ = (stand.sessions.exec(container_id, words, OUTPUT) for _ in range(2))
+    with pytest.raises(ResourceExhausted, match="2 streaming requests wait for their clients, with 16777216 bytes"):
+        stand.sessions.exec(container_id, ("true",), OUTPUT)
+    stand.sessions.attach(container_id, OUTPUT)
+    assert stand.taken(first) is not None
+    stand.sessions.exec(container_id, words, OUTPUT)
+    world.clock.advance(60)
+    for _ in range(2):
+        stand.sessions.exec(container_id, words, OUTPUT)
+
+
 async def test_wrong_requests(stand: Stand, node: Node) -> None:
     pod_id = await node.run_pod()
     container_id = await node.run_container(pod_id)
@@ -95,6 +111,8 @@ async def test_wrong_requests(stand: Stand, node: Node) -> None:
     for port in (0, -1, 65536):
         with pytest.raises(InvalidInput, match="port"):
             stand.sessions.port_forward(pod_id, (80, port))
+    with pytest.raises(InvalidInput, match="port: 1025 are more than 1024"):
+        stand.sessions.port_forward(pod_id, (80,) * (MOST_PORTS + 1))
     with pytest.raises(NotFound):
         stand.sessions.exec("unknown", ("true",), OUTPUT)
     with pytest.raises(NotFound):

@@ -27,7 +27,6 @@ from isulad_py.model.errors import (
     FailedPrecondition,
     InvalidInput,
     NotFound,
-    Unsupported,
 )
 from isulad_py.model.events import EventKind
 from isulad_py.model.ids import ContainerId, new_id
@@ -98,6 +97,7 @@ class Containers:
             return await self._create(pod, source)
 
     async def _create(self, pod: PodRecord, source: Source) -> ContainerId:
+        await self._specs.check_container(source.config, pod)
         container_id = ContainerId(new_id())
         record = self._first_record(container_id, pod, source)
         self.creating.add(container_id)
@@ -385,18 +385,18 @@ def _rootfs_request(record: ContainerRecord, source: Source, users: PodUsers | N
 
 
 def check_namespaces(pod: NamespaceOptions, asked: NamespaceOptions) -> None:
-    """A container has its pod's network, IPC and users: the mode that says so, or the pod's own. Anything else is
-    Unsupported, naming the field."""
+    """A container has its pod's network, IPC and users: the mode that says so, or the pod's own; and the host's
+    processes only in a pod that has them. Anything else is InvalidInput, naming the field."""
     field = "config.linux.security_context.namespace_options"
     for kind in ("network", "ipc"):
         mode, pods = getattr(asked, kind), getattr(pod, kind)
         if mode not in {NamespaceMode.POD, pods}:
-            raise Unsupported(f"{field}.{kind}: {mode.name} in a pod with {pods.name}")
+            raise InvalidInput(f"{field}.{kind}: {mode.name} in a pod with {pods.name}")
     # None is that of the pod (CRI, NamespaceOption.userns_options), NODE is the host's.
     if asked.userns is not None and asked.own_users != pod.own_users:
-        raise Unsupported(f"{field}.userns_options: not those of the pod")
-    if pod.own_users is not None and asked.pid is NamespaceMode.NODE:
-        raise Unsupported(f"{field}.pid: NODE in a pod with a user namespace")
+        raise InvalidInput(f"{field}.userns_options: not those of the pod")
+    if asked.pid is NamespaceMode.NODE and pod.pid is not NamespaceMode.NODE:
+        raise InvalidInput(f"{field}.pid: NODE in a pod with {pod.pid.name}")
 
 
 def merge(old: Resources, new: Resources) -> Resources:

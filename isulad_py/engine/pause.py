@@ -8,7 +8,7 @@ from isulad_py.engine.specs import Specs
 from isulad_py.engine.undo import Undo
 from isulad_py.model.container import ImageSpec, Processes
 from isulad_py.model.ids import ContainerId
-from isulad_py.model.pod import PodRecord
+from isulad_py.model.pod import PodConfig, PodRecord
 from isulad_py.model.security import NamespaceMode
 from isulad_py.ports.runtime import NOTHING, ContainerRuntime, Launch, Remembered
 from isulad_py.ports.storage import RootFilesystems, RootfsRequest
@@ -41,6 +41,10 @@ class PauseContainers:
         """A PID namespace that belongs to the pod lives as long as its first process (pid_namespaces(7))."""
         own = self._handlers.traits(record.runtime_handler).pause
         return (self._always if own is None else own) or record.config.security.namespaces.pid is NamespaceMode.POD
+
+    async def check(self, config: PodConfig) -> None:
+        """Raises what `start` would raise about the pod's own fields."""
+        await self._specs.check_pod(config)
 
     async def start(self, record: PodRecord) -> Processes:
         """The pause container, running, under the pod's own id. Pulls its image where it is missing. Leaves nothing

@@ -76,6 +76,7 @@ class Pods:
         undone stays on record, not ready, for the sweeper and for StopPodSandbox."""
         self._handlers.resolve(runtime_handler)
         await self._features.check_users(config.security.namespaces, runtime_handler)
+        await self._pause.check(config)
         pod_id = PodId(new_id())
         record = PodRecord(
             id=pod_id,

@@ -13,15 +13,15 @@ from isulad_py.engine.handlers import Handlers
 from isulad_py.engine.images import Images
 from isulad_py.engine.pod_cgroups import PodCgroups
 from isulad_py.engine.registry import Registry
-from isulad_py.model.container import ContainerRecord, Identity, Mount
+from isulad_py.model.container import ContainerConfig, ContainerRecord, Identity, Mount
 from isulad_py.model.errors import FailedPrecondition, InvalidInput, Unsupported
 from isulad_py.model.facts import HostFacts
 from isulad_py.model.ids import ImageId
 from isulad_py.model.image import ImageRecord
 from isulad_py.model.lifecycle import can_exec
-from isulad_py.model.pod import PodRecord, PodUsers
+from isulad_py.model.pod import PodConfig, PodRecord, PodUsers
 from isulad_py.model.resources import Resources
-from isulad_py.model.security import NamespaceMode, ProfileKind, SecurityProfile
+from isulad_py.model.security import NamespaceMode, NamespaceOptions, ProfileKind, SecurityProfile
 from isulad_py.ports.apparmor import AppArmorProfiles
 from isulad_py.ports.hostfiles import HostFiles
 from isulad_py.ports.identity import Identities
@@ -30,12 +30,14 @@ from isulad_py.ports.runtime import ContainerRuntime
 from isulad_py.ports.storage import Layers, RootFilesystems
 from isulad_py.spec.annotations import passed_on
 from isulad_py.spec.apparmor import profile_name
-from isulad_py.spec.build import build_container, build_exec, build_pause
+from isulad_py.spec.build import build_container, build_exec, build_pause, check_request
+from isulad_py.spec.capabilities import capability_sets
 from isulad_py.spec.cdi import wanted_devices
 from isulad_py.spec.inputs import ContainerInputs, Defaults, Handler, PauseInputs
 from isulad_py.spec.mounts import volume_paths
 from isulad_py.spec.process import oom_score_adj, working_dir
 from isulad_py.spec.resources import linux_resources
+from isulad_py.spec.seccomp import parse as parse_seccomp
 
 PAUSE_SECURITY: Final = SecurityProfile(kind=ProfileKind.RUNTIME_DEFAULT)
 
@@ -90,6 +92,26 @@ class Specs:
         self._facts = facts
         self._defaults = defaults
 
+    async def check_pod(self, config: PodConfig) -> None:
+        """Raises InvalidInput or Unsupported naming the field for profiles that no pause container could have: also
+        where the pod needs none, which no client can tell."""
+        security = config.security
+        if security.apparmor is not None:
+            await self._require_apparmor(security.apparmor, privileged=False)
+        profile = await self._seccomp(security.seccomp, privileged=security.privileged)
+        if profile is not None:
+            parse_seccomp(profile)
+
+    async def check_container(self, config: ContainerConfig, pod: PodRecord) -> None:
+        """Raises as `container`, for what can be told before anything is made."""
+        security = config.security
+        check_request(config, pod)
+        self._target_pidns(security.namespaces, pod)
+        capability_sets(security.capabilities, privileged=security.privileged, host=self._facts)
+        linux_resources(self.effective(config.resources), self._facts)
+        await self._require_apparmor(security.apparmor, privileged=security.privileged)
+        await self._seccomp(security.seccomp, privileged=security.privileged)
+
     async def container(self, record: ContainerRecord, pod: PodRecord, image: ImageRecord, rootfs: str) -> Built:
         """Raises InvalidInput naming the field for what the host or the image does not have."""
         config = record.config
@@ -97,7 +119,6 @@ class Specs:
         user = await self._identities.resolve(rootfs, image.config.user, security)
         mounts = await self._hostfiles.resolve_mounts(config.mounts)
         placement = self._cgroups.place(record.id, pod)
-        await self._require_apparmor(security.apparmor, privileged=security.privileged)
         declared = volume_paths(image.config.volumes, config.mounts)
         anonymous = () if config.external_rootfs else declared  # that root is the host's, and what is written there too
         volumes = await self._mount_images(record, pod)
@@ -115,7 +136,7 @@ class Specs:
             defaults=self._defaults_of(record.runtime_handler),
             annotations=self._passed_on(record.runtime_handler, {**pod.config.annotations, **config.annotations}),
             pod_pidns_path=pod.environment.pidns_path,
-            target_pidns_path=self._target_pidns(record),
+            target_pidns_path=self._target_pidns(security.namespaces, pod),
             seccomp_profile=await self._seccomp(security.seccomp, privileged=security.privileged),
             devices=await self._hostfiles.resolve_devices(config.devices),
             host_devices=await self._hostfiles.all_devices() if security.privileged else (),
@@ -135,7 +156,8 @@ class Specs:
 
     async def pause(self, pod: PodRecord, image: ImageRecord, rootfs: str) -> bytes:
         """The spec of a pod's pause container."""
-        await self._require_apparmor(pod.config.security.apparmor, privileged=False)
+        security = pod.config.security
+        await self._require_apparmor(security.apparmor, privileged=False)
         return build_pause(
             PauseInputs(
                 pod=pod,
@@ -146,7 +168,7 @@ class Specs:
                 handler=await self._handler(pod.runtime_handler),
                 defaults=self._defaults_of(pod.runtime_handler),
                 annotations=self._passed_on(pod.runtime_handler, pod.config.annotations),
-                seccomp_profile=await self._seccomp(pod.config.security.seccomp, privileged=False),
+                seccomp_profile=await self._seccomp(security.seccomp, privileged=security.privileged),
             )
         )
 
@@ -201,16 +223,16 @@ class Specs:
     def _passed_on(self, handler: str, annotations: Mapping[str, str]) -> dict[str, str]:
         return passed_on(self._handlers.traits(handler).annotations, annotations)
 
-    def _target_pidns(self, record: ContainerRecord) -> str:
+    def _target_pidns(self, namespaces: NamespaceOptions, pod: PodRecord) -> str:
         """The PID namespace of the container that a debugging container joins."""
-        namespaces = record.config.security.namespaces
         if namespaces.pid is not NamespaceMode.TARGET:
             return ""
         target = self._registry.containers.find(namespaces.target_id)
-        if target is None or target.pod_id != record.pod_id:
-            raise InvalidInput(f"namespace_options.target_id: no container {namespaces.target_id} in the pod")
+        field = "config.linux.security_context.namespace_options.target_id"
+        if target is None or target.pod_id != pod.id:
+            raise InvalidInput(f"{field}: no container {namespaces.target_id} in the pod")
         if not can_exec(target.state):
-            raise FailedPrecondition(f"namespace_options.target_id: container {target.id} is not running")
+            raise FailedPrecondition(f"{field}: container {target.id} is not running")
         return f"/proc/{target.processes.pid}/ns/pid"
 
     async def _seccomp(self, profile: SecurityProfile | None, *, privileged: bool) -> bytes | None:

@@ -56,7 +56,7 @@ class HostPaths:
         try:
             return await blocking.run(files.read_limited, path, PROFILE_LIMIT_BYTES)
         except EngineError as error:
-            raise InvalidInput(f"security_context.seccomp.localhost_ref: {error}") from error
+            raise InvalidInput(f"config.linux.security_context.seccomp.localhost_ref: {error}") from error
 
     async def within(self, root: str, sub_path: str, index: int) -> str:
         if not sub_path:

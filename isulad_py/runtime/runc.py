@@ -114,7 +114,8 @@ _REQUEST: Final = re.compile(
     r"executable file .* not found|open executable[: ]|exec: \"[^\"]*\": |exec format error"
     r"|numerical result out of range|(?:failed to write|writing file) .*invalid argument|allowed cpu-shares is"
     r"|unable to set memory limit|memory limit could be too low"
-    r"|error mounting .*not a directory|mount `.*`: not a directory|mkdir `.*`: not a directory|it is inside /proc"
+    r"|error mounting .*not a directory|mount `.*`: not a directory|mkdir `.*`: not a directory"
+    r"|cannot be mounted because it is"
     # Paths of mounts, devices and hidden files that the image cannot have: as runc says it, and as crun does.
     r"|(?:error mounting|error creating device nodes|can't make)\b.*"
     r"(?:not a directory|read-only file system|file name too long|no such file or directory)"

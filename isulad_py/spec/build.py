@@ -7,8 +7,10 @@ from typing import Final
 
 import msgspec
 
+from isulad_py.model.container import ContainerConfig
 from isulad_py.model.errors import DataLoss, InvalidInput
 from isulad_py.model.image import ImageConfig
+from isulad_py.model.pod import PodRecord
 from isulad_py.model.resources import Resources
 from isulad_py.model.security import Capabilities
 from isulad_py.spec import apparmor, checks, devices, hooks, injection, mounts, namespaces, process, resources, seccomp
@@ -41,7 +43,8 @@ _decode_executable = msgspec.json.Decoder(_Executable).decode
 
 def build_container(inputs: ContainerInputs) -> bytes:
     """The spec of a container, as JSON. Raises InvalidInput or Unsupported naming the CRI field."""
-    _refuse(inputs)
+    check_request(inputs.config, inputs.pod)
+    namespaces.check_identity(inputs.identity, inputs.pod.config.security.namespaces.own_users)
     config = inputs.config
     security = config.security
     sets = capability_sets(security.capabilities, privileged=security.privileged, host=inputs.host)
@@ -66,12 +69,10 @@ def build_container(inputs: ContainerInputs) -> bytes:
     return _encode(spec)
 
 
-def _refuse(inputs: ContainerInputs) -> None:
-    """What no part of the recipe would notice."""
-    config = inputs.config
-    if config.security.privileged and not inputs.pod.config.security.privileged:
+def check_request(config: ContainerConfig, pod: PodRecord) -> None:
+    """What no part of the recipe would notice. Needs nothing but the request: can be asked before anything is made."""
+    if config.security.privileged and not pod.config.security.privileged:
         raise InvalidInput("config.linux.security_context.privileged: the pod is not privileged")
-    namespaces.check_identity(inputs.identity, inputs.pod.config.security.namespaces.own_users)
     devices.check(config.devices)
 
 
@@ -111,7 +112,12 @@ def _container_linux(inputs: ContainerInputs, sets: CapabilitySets) -> Linux:
     opened = (*(inputs.host_devices if privileged else ()), *inputs.devices, *inputs.edits.devices)
     return Linux(
         namespaces=(
-            *namespaces.pid(security.namespaces, pod_path=inputs.pod_pidns_path, target_path=inputs.target_pidns_path),
+            *namespaces.pid(
+                security.namespaces,
+                pod=inputs.pod.config.security.namespaces,
+                pod_path=inputs.pod_pidns_path,
+                target_path=inputs.target_pidns_path,
+            ),
             *namespaces.shared(inputs.pod.environment),
             *namespaces.own(host, privileged=privileged),
         ),
@@ -209,7 +215,7 @@ def _pause_linux(inputs: PauseInputs, sets: CapabilitySets) -> Linux:
     uids, gids = namespaces.id_mappings(security.namespaces.own_users, inputs.handler)
     return Linux(
         namespaces=(
-            *namespaces.pid(security.namespaces, pod_path="", target_path=""),
+            *namespaces.pid(security.namespaces, pod=security.namespaces, pod_path="", target_path=""),
             *namespaces.shared(pod.environment),
             *namespaces.own(host, privileged=False),
         ),

@@ -35,9 +35,9 @@ def own(host: HostFacts, *, privileged: bool) -> list[Namespace]:
     return [Namespace(type=kind) for kind in kinds]
 
 
-def pid(options: NamespaceOptions, *, pod_path: str, target_path: str) -> list[Namespace]:
-    """In the mode POD a pod without a pause container gives each container its own."""
-    if options.pid is NamespaceMode.NODE:
+def pid(options: NamespaceOptions, *, pod: NamespaceOptions, pod_path: str, target_path: str) -> list[Namespace]:
+    """In the mode POD a container is in the host's where its pod is; where the pod has none, it gets its own."""
+    if options.pid is NamespaceMode.NODE or (options.pid is NamespaceMode.POD and pod.pid is NamespaceMode.NODE):
         return []
     if options.pid is NamespaceMode.TARGET:
         if not target_path:

@@ -17,6 +17,7 @@ class FakeHostFiles:
         self.faults = Faults()
         self.paths = {"/srv", "/dev/null"}
         self.directories: list[tuple[str, str]] = []
+        self.profiles: dict[str, bytes] = {}
 
     async def resolve_mounts(self, mounts: Sequence[Mount]) -> tuple[Mount, ...]:
         await self.faults.at("resolve_mounts")
@@ -39,7 +40,12 @@ class FakeHostFiles:
         self.directories += [(rootfs, path) for path in paths]
 
     async def read_profile(self, path: str) -> bytes:
-        return b'{"defaultAction":"SCMP_ACT_ALLOW"}'
+        try:
+            return self.profiles[path]
+        except KeyError:
+            raise InvalidInput(
+                f"config.linux.security_context.seccomp.localhost_ref: read {path}: no such file"
+            ) from None
 
     async def within(self, root: str, sub_path: str, index: int) -> str:
         return f"{root}/{sub_path}" if sub_path else root

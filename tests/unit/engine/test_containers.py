@@ -17,7 +17,6 @@ from isulad_py.model.errors import (
     InvalidInput,
     NotFound,
     ResourceExhausted,
-    Unsupported,
 )
 from isulad_py.model.ids import ContainerId, PodId
 from isulad_py.model.pod import PodUsers
@@ -129,6 +128,7 @@ async def test_what_does_not_fit_is_refused_before_any_effect(node: Node, world:
         (NamespaceOptions(network=NamespaceMode.NODE), r"namespace_options\.network: NODE in a pod with POD"),
         (NamespaceOptions(network=NamespaceMode.CONTAINER), r"namespace_options\.network: CONTAINER"),
         (NamespaceOptions(ipc=NamespaceMode.NODE), r"namespace_options\.ipc: NODE in a pod with POD"),
+        (NamespaceOptions(pid=NamespaceMode.NODE), r"namespace_options\.pid: NODE in a pod with CONTAINER"),
         (
             NamespaceOptions(userns=UserNamespace(mode=NamespaceMode.POD, uids=(IDS,), gids=(IDS,))),
             r"namespace_options\.userns_options: not those of the pod",
@@ -139,7 +139,7 @@ async def test_a_container_shares_its_pods_namespaces(
     node: Node, world: World, options: NamespaceOptions, field: str
 ) -> None:
     pod_id = await node.run_pod()
-    with pytest.raises(Unsupported, match=field):
+    with pytest.raises(InvalidInput, match=field):
         await node.create(pod_id, security=ContainerSecurity(namespaces=options))
     assert only_pods(world)
     namespaces = NamespaceOptions(network=NamespaceMode.NODE, pid=NamespaceMode.CONTAINER)
@@ -187,14 +187,14 @@ async def test_a_container_has_the_users_of_its_pod(node: Node, world: World) ->
             NamespaceOptions(userns=UserNamespace(mode=NamespaceMode.POD, uids=(IDS,), gids=(replace(IDS, length=9),))),
             r"\.userns_options: not those of the pod",
         ),
-        (NamespaceOptions(pid=NamespaceMode.NODE), r"\.pid: NODE in a pod with a user namespace"),
+        (NamespaceOptions(pid=NamespaceMode.NODE), r"\.pid: NODE in a pod with CONTAINER"),
     ],
 )
 async def test_a_container_cannot_leave_its_pods_users(
     node: Node, world: World, options: NamespaceOptions, field: str
 ) -> None:
     pod_id = await run_mapped_pod(node, world)
-    with pytest.raises(Unsupported, match=rf"^config\.linux\.security_context\.namespace_options{field}"):
+    with pytest.raises(InvalidInput, match=rf"^config\.linux\.security_context\.namespace_options{field}"):
         await node.create(pod_id, security=ContainerSecurity(namespaces=options))
     assert only_pods(world)
 

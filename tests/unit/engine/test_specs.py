@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from isulad_py.model.container import ImageSpec, Mount
+from isulad_py.model.container import Device, ImageSpec, Mount
 from isulad_py.model.devices import HostDevice
 from isulad_py.model.edits import Edits
-from isulad_py.model.errors import FailedPrecondition, InvalidInput, NotFound, ResourceExhausted
+from isulad_py.model.errors import FailedPrecondition, HostFailure, InvalidInput, NotFound, ResourceExhausted
 from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.model.hooks import Hook, HookEntry, When
 from isulad_py.model.image import ImageConfig
+from isulad_py.model.resources import Resources
 from isulad_py.model.security import (
+    Capabilities,
     ContainerSecurity,
     NamespaceMode,
     NamespaceOptions,
@@ -77,10 +79,71 @@ async def test_image_volumes_are_mounted_and_given_back(node: Node, world: World
 
 
 async def test_a_localhost_seccomp_profile_is_read(node: Node, world: World) -> None:
+    world.hostfiles.profiles["/profiles/one.json"] = b'{"defaultAction":"SCMP_ACT_ALLOW"}'
     pod_id = await node.run_pod()
     profile = SecurityProfile(kind=ProfileKind.LOCALHOST, localhost_ref="/profiles/one.json")
     container_id = await node.create(pod_id, security=ContainerSecurity(seccomp=profile))
     assert spec_of(world, container_id)["linux"]["seccomp"]["defaultAction"] == "SCMP_ACT_ALLOW"
+
+
+def seccomp_file(path: str) -> SecurityProfile:
+    return SecurityProfile(kind=ProfileKind.LOCALHOST, localhost_ref=path)
+
+
+@pytest.mark.parametrize("pid", [NamespaceMode.CONTAINER, NamespaceMode.POD])
+async def test_a_pods_seccomp_profile_must_be_there_with_or_without_a_pause_container(
+    node: Node, world: World, pid: NamespaceMode
+) -> None:
+    world.hostfiles.profiles["/profiles/bad.json"] = b"{}"
+    world.environments.faults.fail_once("create", HostFailure("refused too late"))
+    for path, field in (("/profiles/none.json", "localhost_ref"), ("/profiles/bad.json", "seccomp: profile")):
+        security = PodSecurity(namespaces=NamespaceOptions(pid=pid), seccomp=seccomp_file(path))
+        with pytest.raises(InvalidInput, match=field):
+            await node.run_pod(security=security)
+    assert not any(world.traces().values())
+
+
+async def test_a_privileged_pod_needs_no_seccomp_profile(node: Node) -> None:
+    namespaces = NamespaceOptions(pid=NamespaceMode.POD)
+    await node.run_pod(security=PodSecurity(namespaces=namespaces, privileged=True, seccomp=seccomp_file("/no/such")))
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"security": ContainerSecurity(privileged=True)}, r"^config\.linux\.security_context\.privileged"),
+        (
+            {"security": with_pid(NamespaceMode.TARGET, "nobody")},
+            r"^config\.linux\.security_context\.namespace_options\.target_id: no container nobody in the pod",
+        ),
+        (
+            {"security": ContainerSecurity(capabilities=Capabilities(add=("NONSENSE",)))},
+            r"^config\.linux\.security_context\.capabilities\.add_capabilities",
+        ),
+        (
+            {"security": ContainerSecurity(seccomp=seccomp_file("/no/such"))},
+            r"^config\.linux\.security_context\.seccomp\.localhost_ref",
+        ),
+        ({"resources": Resources(cpu_shares=1)}, r"linux\.resources\.cpu_shares: 1 is not within"),
+        (
+            {"resources": Resources(memory_limit_bytes=1 << 26, memory_swap_limit_bytes=1 << 25)},
+            r"linux\.resources\.memory_swap_limit_in_bytes: 33554432 is below",
+        ),
+        (
+            {"devices": (Device(container_path="/dev/../x", host_path="/dev/null"),)},
+            r"^config\.devices\[0\]\.container_path",
+        ),
+    ],
+)
+async def test_what_is_wrong_with_a_container_is_found_before_anything_is_made(
+    node: Node, world: World, fields: dict[str, Any], complaint: str
+) -> None:
+    pod_id = await node.run_pod()
+    before = world.traces()
+    world.rootfs.faults.fail_once("prepare", HostFailure("refused too late"))
+    with pytest.raises(InvalidInput, match=complaint):
+        await node.create(pod_id, **fields)
+    assert world.traces() == before
 
 
 async def test_the_working_directory_is_made(node: Node, world: World) -> None:
@@ -131,7 +194,7 @@ async def test_a_localhost_apparmor_profile_must_be_loaded(world: World) -> None
     world.profiles.loaded.add("mine")
     async with world.daemon() as node:
         await node.pull()
-        pod_id = await node.run_pod()
+        pod_id = await node.run_pod(security=PodSecurity(privileged=True))
         mine = SecurityProfile(kind=ProfileKind.LOCALHOST, localhost_ref="localhost/mine")
         container_id = await node.create(pod_id, name="mine", security=ContainerSecurity(apparmor=mine))
         assert spec_of(world, container_id)["process"]["apparmorProfile"] == "mine"

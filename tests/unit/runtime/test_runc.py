@@ -96,6 +96,10 @@ def test_a_long_message_is_cut_at_its_start() -> None:
         ("executable file `x` not found in $PATH: No such file or directory", InvalidInput),
         ("open executable: Permission denied", InvalidInput),
         ('error mounting "/tmp" to rootfs at "/etc/passwd": mount /tmp: not a directory', InvalidInput),
+        (
+            'error mounting "/tmp" to rootfs at "/proc": "/r/proc" cannot be mounted because it is not of type proc',
+            InvalidInput,
+        ),
         ("mount `/tmp` to `etc/passwd`: Not a directory", InvalidInput),
         ("mkdir `/etc/passwd/x`: Not a directory", InvalidInput),
         ("unable to apply cgroup configuration: no space left on device", HostFailure),

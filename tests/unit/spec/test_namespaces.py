@@ -32,6 +32,9 @@ def test_cgroups_are_hidden_on_v2_but_from_a_privileged_container(
     assert [namespace.type for namespace in found] == kinds
 
 
+POD = NamespaceOptions()
+
+
 @pytest.mark.parametrize(
     ("mode", "pod_path", "expected"),
     [
@@ -44,13 +47,21 @@ def test_cgroups_are_hidden_on_v2_but_from_a_privileged_container(
 )
 def test_the_pid_namespace(mode: NamespaceMode, pod_path: str, expected: list[Namespace]) -> None:
     options = NamespaceOptions(pid=mode)
-    assert namespaces.pid(options, pod_path=pod_path, target_path="/proc/9/ns/pid") == expected
+    assert namespaces.pid(options, pod=POD, pod_path=pod_path, target_path="/proc/9/ns/pid") == expected
+
+
+def test_the_hosts_processes_are_shared_as_the_pods() -> None:
+    """By clients that say nothing for the container."""
+    of_host = NamespaceOptions(pid=NamespaceMode.NODE)
+    assert namespaces.pid(NamespaceOptions(), pod=of_host, pod_path="", target_path="") == []
+    own = NamespaceOptions(pid=NamespaceMode.CONTAINER)
+    assert namespaces.pid(own, pod=of_host, pod_path="", target_path="") == [Namespace(type="pid")]
 
 
 def test_a_target_that_is_not_there_is_refused() -> None:
     options = NamespaceOptions(pid=NamespaceMode.TARGET, target_id="abc")
     with pytest.raises(InvalidInput, match=r"target_id.*abc"):
-        namespaces.pid(options, pod_path="", target_path="")
+        namespaces.pid(options, pod=POD, pod_path="", target_path="")
 
 
 def test_user_namespaces_need_a_runtime_that_has_them() -> None:

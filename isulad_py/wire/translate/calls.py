@@ -28,7 +28,8 @@ def container_id(value: str) -> str:
 def command(words: Sequence[str]) -> tuple[str, ...]:
     if not words or not words[0]:
         raise InvalidInput("cmd is empty")
-    return checks.no_nuls(words, "cmd")
+    checks.fit_together(words, "cmd")
+    return checks.arguments(words, "cmd")
 
 
 def wishes(request: cri.ExecRequest | cri.AttachRequest) -> StreamWishes:

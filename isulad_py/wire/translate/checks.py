@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 import ipaddress
+import mmap
 import posixpath
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence, Sized
 from typing import Final, TypeVar
 
 from isulad_py.model.errors import InvalidInput, Unsupported
@@ -23,6 +24,16 @@ TEXT_MAX: Final = 4095
 """Bytes of a path (PATH_MAX, without its NUL), and of any name: nothing that has a use is longer."""
 FILE_NAME_MAX: Final = 255
 """Bytes of each part of a path (NAME_MAX)."""
+LIST_MAX: Final = 4096
+"""Entries of a list, where nothing says less: most of them take the kernel or a program a step each."""
+KEYED_BYTES: Final = 512 * 1024
+"""Of labels, or annotations, together: twice what Kubernetes lets an object have. Every list repeats them, and an
+answer that is too long for a client would hide all pods from it."""
+ARGUMENT_MAX: Final = 32 * mmap.PAGESIZE - 1
+"""Bytes of one argument or variable (execve(2), MAX_ARG_STRLEN, without its NUL)."""
+ARGUMENTS_MAX: Final = 6 * 1024 * 1024
+"""Bytes of all of them with their pointers, however large a program's stack may be (execve(2))."""
+_POINTER: Final = 8
 _CONTROL: Final = frozenset(map(chr, (*range(32), 127)))
 
 
@@ -79,11 +90,25 @@ def no_nul(value: str, field: str) -> str:
     return value
 
 
-def no_nuls(values: Iterable[str], field: str) -> tuple[str, ...]:
-    return tuple(no_nul(value, f"{field}[{index}]") for index, value in enumerate(values))
+def argument(value: str, field: str) -> str:
+    """Text that a program can be given."""
+    if len(value.encode(errors="replace")) > ARGUMENT_MAX:
+        raise InvalidInput(f"{field} is longer than {ARGUMENT_MAX} bytes, which no program can be given")
+    return no_nul(value, field)
 
 
-def names(values: Iterable[str], field: str) -> tuple[str, ...]:
+def arguments(values: Iterable[str], field: str) -> tuple[str, ...]:
+    return tuple(argument(value, f"{field}[{index}]") for index, value in enumerate(values))
+
+
+def fit_together(values: Iterable[str], field: str) -> None:
+    """All that a program is to be given at once; `field` names the lists."""
+    if sum(len(value.encode(errors="replace")) + 1 + _POINTER for value in values) > ARGUMENTS_MAX:
+        raise InvalidInput(f"{field}: more than {ARGUMENTS_MAX} bytes together, which no program can be given")
+
+
+def names(values: Sequence[str], field: str, *, most: int = LIST_MAX) -> tuple[str, ...]:
+    at_most(most, values, field)
     return tuple(name(value, f"{field}[{index}]") for index, value in enumerate(values))
 
 
@@ -91,6 +116,8 @@ def keyed(values: dict[str, str], field: str) -> dict[str, str]:
     """Labels or annotations: a value may have any lines."""
     for key, value in values.items():
         no_nul(value, f"{field}[{name(key, f'{field}: a key')}]")
+    if sum(len(text.encode(errors="replace")) for pair in values.items() for text in pair) > KEYED_BYTES:
+        raise InvalidInput(f"{field}: more than {KEYED_BYTES} bytes together")
     return values
 
 
@@ -112,6 +139,17 @@ def absolute(value: str, field: str) -> str:
 
 def absolute_or_empty(value: str, field: str) -> str:
     return absolute(value, field) if value else ""
+
+
+def straight(value: str, field: str) -> str:
+    """An absolute path that climbs nowhere: of what a container sees, or what is made on the host."""
+    if ".." in absolute(value, field).split("/"):
+        raise InvalidInput(f"{field}: {value!r} has a part that climbs")
+    return value
+
+
+def straight_or_empty(value: str, field: str) -> str:
+    return straight(value, field) if value else ""
 
 
 def inside(value: str, field: str) -> str:

@@ -37,16 +37,18 @@ def container_config(message: cri.ContainerConfig, field: str = "config") -> Con
     presence.required(message, field)
     presence.required(message.metadata, f"{field}.metadata")
     checks.unsupported(presence.given(message.windows), f"{field}.windows")
+    checks.at_most(checks.LIST_MAX, message.mounts, f"{field}.mounts")
+    checks.at_most(checks.LIST_MAX, message.devices, f"{field}.devices")
     linux = message.linux
-    return ContainerConfig(
+    config = ContainerConfig(
         metadata=ContainerMetadata(
             name=checks.required_name(message.metadata.name, f"{field}.metadata.name"),
             attempt=message.metadata.attempt,
         ),
         image=images.image_spec(message.image, f"{field}.image"),
-        command=checks.no_nuls(message.command, f"{field}.command"),
-        args=checks.no_nuls(message.args, f"{field}.args"),
-        working_dir=checks.absolute_or_empty(message.working_dir, f"{field}.working_dir"),
+        command=checks.arguments(message.command, f"{field}.command"),
+        args=checks.arguments(message.args, f"{field}.args"),
+        working_dir=checks.straight_or_empty(message.working_dir, f"{field}.working_dir"),
         envs=tuple(_variable(env, f"{field}.envs[{index}]") for index, env in enumerate(message.envs)),
         mounts=tuple(mounts.mount(m, f"{field}.mounts[{index}]") for index, m in enumerate(message.mounts)),
         devices=tuple(mounts.device(d, f"{field}.devices[{index}]") for index, d in enumerate(message.devices)),
@@ -56,7 +58,7 @@ def container_config(message: cri.ContainerConfig, field: str = "config") -> Con
         ),
         labels=checks.keyed(message.labels, f"{field}.labels"),
         annotations=checks.keyed(message.annotations, f"{field}.annotations"),
-        log_path=checks.inside(message.log_path, f"{field}.log_path"),
+        log_path=_log_path(message.log_path, f"{field}.log_path"),
         stdin=message.stdin,
         stdin_once=message.stdin_once,
         tty=message.tty,
@@ -64,6 +66,16 @@ def container_config(message: cri.ContainerConfig, field: str = "config") -> Con
         security=security.container_security(linux.security_context, f"{field}.linux.security_context"),
         stop_signal=_stop_signal(message.stop_signal, f"{field}.stop_signal"),
     )
+    variables = (f"{key}={value}" for key, value in config.envs)
+    checks.fit_together((*config.command, *config.args, *variables), f"{field}.command, args and envs")
+    return config
+
+
+def _log_path(value: str, field: str) -> str:
+    path = checks.inside(value, field)
+    if path == ".":
+        raise InvalidInput(f"{field}: {value!r} is the log directory itself, not a file in it")
+    return path
 
 
 def _variable(message: cri.KeyValue, field: str) -> tuple[str, str]:
@@ -75,7 +87,8 @@ def _variable(message: cri.KeyValue, field: str) -> tuple[str, str]:
         value = message.value.decode()
     except UnicodeDecodeError:
         raise InvalidInput(f"{field}.value (of {key}) is not UTF-8, which an OCI spec cannot carry") from None
-    return key, checks.no_nul(value, f"{field}.value (of {key})")
+    checks.argument(f"{key}={value}", f"{field}.value (of {key})")
+    return key, value
 
 
 def _stop_signal(number: int, field: str) -> int:

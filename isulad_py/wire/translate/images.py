@@ -18,7 +18,7 @@ def image_spec(message: cri.ImageSpec, field: str) -> ImageSpec:
     """An image that must be named."""
     return ImageSpec(
         image=checks.required_name(message.image, f"{field}.image"),
-        annotations=message.annotations,
+        annotations=checks.keyed(message.annotations, f"{field}.annotations"),
         user_specified_image=checks.name(message.user_specified_image, f"{field}.user_specified_image"),
         runtime_handler=checks.name(message.runtime_handler, f"{field}.runtime_handler"),
         image_ref=checks.name(message.image_ref, f"{field}.image_ref"),

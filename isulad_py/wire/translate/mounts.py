@@ -12,7 +12,7 @@ def mount(message: cri.Mount, field: str) -> Mount:
     """A mount of the host's files, or, where `image` is given, of an image's."""
     image = images.image_spec_if_given(message.image, f"{field}.image")
     found = Mount(
-        container_path=checks.absolute(message.container_path, f"{field}.container_path"),
+        container_path=checks.straight(message.container_path, f"{field}.container_path"),
         host_path=_host_path(message.host_path, f"{field}.host_path", needed=image is None),
         readonly=message.readonly,
         selinux_relabel=message.selinux_relabel,
@@ -24,6 +24,8 @@ def mount(message: cri.Mount, field: str) -> Mount:
         image_sub_path=checks.inside(message.image_sub_path, f"{field}.image_sub_path"),
         mount_options=checks.names(message.mount_options, f"{field}.mount_options"),
     )
+    if image is not None and found.host_path:
+        raise InvalidInput(f"{field}.host_path: given beside image")
     if image is None and found.image_sub_path:
         raise InvalidInput(f"{field}.image_sub_path is given without image")
     if image is not None and not found.readonly:
@@ -45,7 +47,7 @@ def device(message: cri.Device, field: str) -> Device:
     if not set(message.permissions) <= set("rwm"):
         raise InvalidInput(f"{field}.permissions: {message.permissions[:20]!r} has letters other than r, w and m")
     return Device(
-        container_path=checks.absolute(message.container_path or host_path, f"{field}.container_path"),
+        container_path=checks.straight(message.container_path or host_path, f"{field}.container_path"),
         host_path=host_path,
         permissions=message.permissions,
     )

@@ -15,6 +15,8 @@ HOSTNAME_MAX: Final = 64
 """The kernel's limit (sethostname(2))."""
 MOST_PORTS: Final = 1024
 """Each takes a plugin about 20 ms in each direction."""
+MOST_DNS_WORDS: Final = 256
+MOST_SYSCTLS: Final = 1024
 
 
 def pod_config(message: cri.PodSandboxConfig, field: str = "config") -> PodConfig:
@@ -25,7 +27,7 @@ def pod_config(message: cri.PodSandboxConfig, field: str = "config") -> PodConfi
     return PodConfig(
         metadata=_metadata(presence.required(message.metadata, f"{field}.metadata"), f"{field}.metadata"),
         hostname=_hostname(message.hostname, f"{field}.hostname"),
-        log_directory=checks.absolute_or_empty(message.log_directory, f"{field}.log_directory"),
+        log_directory=checks.straight_or_empty(message.log_directory, f"{field}.log_directory"),
         dns=_dns(message.dns_config, f"{field}.dns_config"),
         port_mappings=_port_mappings(message.port_mappings, f"{field}.port_mappings"),
         labels=checks.keyed(message.labels, f"{field}.labels"),
@@ -54,7 +56,9 @@ def _metadata(message: cri.PodSandboxMetadata, field: str) -> PodMetadata:
 def _hostname(value: str, field: str) -> str:
     if len(value.encode()) > HOSTNAME_MAX:
         raise InvalidInput(f"{field} is longer than {HOSTNAME_MAX} bytes")
-    return checks.name(value, field)
+    if any(letter.isspace() or not letter.isprintable() or letter == "/" for letter in value):
+        raise InvalidInput(f"{field}: {value!r} has characters that no hostname has")
+    return value
 
 
 def _dns(message: cri.DnsConfig, field: str) -> Dns | None:
@@ -62,24 +66,43 @@ def _dns(message: cri.DnsConfig, field: str) -> Dns | None:
     if not presence.given(message):
         return None
     return Dns(
-        servers=checks.names(message.servers, f"{field}.servers"),
-        searches=checks.names(message.searches, f"{field}.searches"),
-        options=checks.names(message.options, f"{field}.options"),
+        servers=_words(message.servers, f"{field}.servers"),
+        searches=_words(message.searches, f"{field}.searches"),
+        options=_words(message.options, f"{field}.options"),
     )
+
+
+def _words(values: Sequence[str], field: str) -> tuple[str, ...]:
+    """Of a line of resolv.conf(5). Servers need not be addresses: a kubelet passes on what the host's file has."""
+    found = checks.names(values, field, most=MOST_DNS_WORDS)
+    for index, word in enumerate(found):
+        if not word or any(letter.isspace() or not letter.isprintable() for letter in word):
+            raise InvalidInput(f"{field}[{index}]: {word[:80]!r} is not one word")
+    return found
 
 
 def _port_mappings(messages: Sequence[cri.PortMapping], field: str) -> tuple[PortMapping, ...]:
     checks.at_most(MOST_PORTS, messages, field)
-    return tuple(_port_mapping(mapping, f"{field}[{index}]") for index, mapping in enumerate(messages))
+    taken: dict[tuple[Protocol, str, int], int] = {}
+    found = tuple(_port_mapping(mapping, f"{field}[{index}]") for index, mapping in enumerate(messages))
+    for index, each in enumerate(found):
+        # The same mapping twice says nothing new: two containers may both name it.
+        place = (each.protocol, each.host_ip, each.host_port)
+        if each.host_port and taken.setdefault(place, each.container_port) != each.container_port:
+            raise InvalidInput(f"{field}[{index}].host_port: {each.host_port} leads to another container_port already")
+    return found
 
 
 def _port_mapping(message: cri.PortMapping, field: str) -> PortMapping:
-    return PortMapping(
+    found = PortMapping(
         protocol=checks.member(Protocol, message.protocol, f"{field}.protocol"),
         container_port=checks.port(message.container_port, f"{field}.container_port"),
         host_port=checks.port(message.host_port, f"{field}.host_port"),
         host_ip=checks.address(message.host_ip, f"{field}.host_ip"),
     )
+    if found.host_port and not found.container_port:
+        raise InvalidInput(f"{field}.container_port is 0, though host_port is given")
+    return found
 
 
 def _cgroup_parent(value: str, field: str) -> str:
@@ -89,11 +112,11 @@ def _cgroup_parent(value: str, field: str) -> str:
 
 
 def _sysctls(values: dict[str, str], field: str) -> dict[str, str]:
+    checks.at_most(MOST_SYSCTLS, values, field)
     for key, value in values.items():
-        checks.required_name(key, field)
-        checks.no_nul(value, f"{field}[{key}]")
-        if ".." in key:
+        if ".." in checks.required_name(key, field):
             raise InvalidInput(f"{field}: {key!r} is not a sysctl")
+        checks.name(value.replace("\t", " "), f"{field}[{key}]")
     return values
 
 

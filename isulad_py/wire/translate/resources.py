@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from isulad_py.api.runtime import v1 as cri
@@ -11,9 +12,15 @@ from isulad_py.wire.translate import checks, presence
 
 OOM_SCORE_MAX: Final = 1000
 UNLIMITED: Final = -1
+PAGE_SIZE: Final = re.compile(r"[1-9][0-9]{0,9}[KMGTP]?B")
+"""As kubelets, runtimes and the kernel's files have it: 2MB, 1GB."""
+MOST_PAGE_SIZES: Final = 256
+MOST_UNIFIED: Final = 1024
 
 
 def resources(message: cri.LinuxContainerResources, field: str) -> Resources:
+    checks.at_most(MOST_PAGE_SIZES, message.hugepage_limits, f"{field}.hugepage_limits")
+    checks.at_most(MOST_UNIFIED, message.unified, f"{field}.unified")
     return Resources(
         cpu_period_us=checks.at_least(0, message.cpu_period, f"{field}.cpu_period"),
         cpu_quota_us=checks.at_least(UNLIMITED, message.cpu_quota, f"{field}.cpu_quota"),
@@ -30,7 +37,8 @@ def resources(message: cri.LinuxContainerResources, field: str) -> Resources:
             for index, limit in enumerate(message.hugepage_limits)
         ),
         unified={
-            _cgroup_file(key, field): checks.no_nul(value, f"{field}.unified") for key, value in message.unified.items()
+            _cgroup_file(key, field): _cgroup_value(value, f"{field}.unified[{key}]")
+            for key, value in message.unified.items()
         },
     )
 
@@ -46,9 +54,11 @@ def _oom_score(value: int, field: str) -> int:
 
 
 def _hugepage_limit(message: cri.HugepageLimit, field: str) -> HugepageLimit:
-    return HugepageLimit(
-        page_size=checks.required_name(message.page_size, f"{field}.page_size"), limit_bytes=message.limit
-    )
+    """The size becomes part of the name of a file in the container's cgroup."""
+    size = checks.required_name(message.page_size, f"{field}.page_size")
+    if not PAGE_SIZE.fullmatch(size):
+        raise InvalidInput(f"{field}.page_size: {size[:80]!r} is not a size like 2MB")
+    return HugepageLimit(page_size=size, limit_bytes=message.limit)
 
 
 def _cgroup_file(key: str, field: str) -> str:
@@ -57,6 +67,13 @@ def _cgroup_file(key: str, field: str) -> str:
     if "/" in key or key in {".", ".."}:
         raise InvalidInput(f"{field}.unified: {key!r} is not the name of a cgroup file")
     return key
+
+
+def _cgroup_value(value: str, field: str) -> str:
+    """May have several lines."""
+    if len(value) > checks.TEXT_MAX:
+        raise InvalidInput(f"{field} is longer than {checks.TEXT_MAX} characters")
+    return checks.no_nul(value, field)
 
 
 def resources_message(limits: Resources) -> cri.LinuxContainerResources:

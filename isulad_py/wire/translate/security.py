@@ -26,6 +26,9 @@ MOST_ID_MAPPINGS: Final = 340
 """Of the kernel."""
 NO_ID: Final = 2**32 - 1
 """Stands for no user and no group."""
+MOST_GROUPS: Final = 65536
+"""NGROUPS_MAX."""
+MOST_CAPABILITIES: Final = 256
 
 
 def pod_security(message: cri.LinuxSandboxSecurityContext, field: str) -> PodSecurity:
@@ -34,7 +37,7 @@ def pod_security(message: cri.LinuxSandboxSecurityContext, field: str) -> PodSec
     if group is not None and user is None:
         raise InvalidInput(f"{field}.run_as_group is given without run_as_user")
     return PodSecurity(
-        namespaces=namespaces(message.namespace_options, f"{field}.namespace_options"),
+        namespaces=pod_namespaces(message.namespace_options, f"{field}.namespace_options"),
         selinux=_selinux(message.selinux_options, f"{field}.selinux_options"),
         run_as_user=user,
         run_as_group=group,
@@ -44,8 +47,7 @@ def pod_security(message: cri.LinuxSandboxSecurityContext, field: str) -> PodSec
             GroupsPolicy, message.supplemental_groups_policy, f"{field}.supplemental_groups_policy"
         ),
         privileged=message.privileged,
-        seccomp=_profile(message.seccomp, f"{field}.seccomp")
-        or _old_profile(message.seccomp_profile_path, f"{field}.seccomp_profile_path"),
+        seccomp=_seccomp(message, field),
         apparmor=_profile(message.apparmor, f"{field}.apparmor"),
     )
 
@@ -74,14 +76,21 @@ def container_security(message: cri.LinuxContainerSecurityContext, field: str) -
         no_new_privs=message.no_new_privs,
         masked_paths=_paths(message.masked_paths, f"{field}.masked_paths"),
         readonly_paths=_paths(message.readonly_paths, f"{field}.readonly_paths"),
-        seccomp=_profile(message.seccomp, f"{field}.seccomp")
-        or _old_profile(message.seccomp_profile_path, f"{field}.seccomp_profile_path"),
+        seccomp=_seccomp(message, field),
         apparmor=_profile(message.apparmor, f"{field}.apparmor")
         or _old_profile(message.apparmor_profile, f"{field}.apparmor_profile"),
     )
 
 
+def pod_namespaces(message: cri.NamespaceOption, field: str) -> NamespaceOptions:
+    options = namespaces(message, field)
+    if options.pid is NamespaceMode.TARGET:
+        raise InvalidInput(f"{field}.pid: TARGET is for containers only")
+    return options
+
+
 def namespaces(message: cri.NamespaceOption, field: str) -> NamespaceOptions:
+    """Of a container."""
     options = NamespaceOptions(
         network=checks.member(NamespaceMode, message.network, f"{field}.network"),
         pid=checks.member(NamespaceMode, message.pid, f"{field}.pid"),
@@ -91,9 +100,11 @@ def namespaces(message: cri.NamespaceOption, field: str) -> NamespaceOptions:
     )
     if options.pid is NamespaceMode.TARGET and not options.target_id:
         raise InvalidInput(f"{field}.target_id is empty, though pid is TARGET")
+    if options.target_id and options.pid is not NamespaceMode.TARGET:
+        raise InvalidInput(f"{field}.target_id is given, though pid is {options.pid.name}")
     for kind, mode in (("network", options.network), ("ipc", options.ipc)):
-        if mode is NamespaceMode.TARGET:
-            raise InvalidInput(f"{field}.{kind}: TARGET is for pid only")
+        if mode in {NamespaceMode.TARGET, NamespaceMode.CONTAINER}:
+            raise InvalidInput(f"{field}.{kind}: {mode.name} is for pid only: all containers of a pod share this one")
     if options.own_users is not None:
         for kind, mode in (("network", options.network), ("pid", options.pid), ("ipc", options.ipc)):
             if mode is NamespaceMode.NODE:
@@ -149,11 +160,13 @@ def _number(message: cri.Int64Value, field: str) -> int | None:
 
 
 def _groups(values: Sequence[int], field: str) -> tuple[int, ...]:
+    checks.at_most(MOST_GROUPS, values, field)
     return tuple(checks.user_or_group(value, f"{field}[{index}]") for index, value in enumerate(values))
 
 
 def _paths(values: Sequence[str], field: str) -> tuple[str, ...]:
-    return tuple(checks.absolute(value, f"{field}[{index}]") for index, value in enumerate(values))
+    checks.at_most(checks.LIST_MAX, values, field)
+    return tuple(checks.straight(value, f"{field}[{index}]") for index, value in enumerate(values))
 
 
 def _selinux(message: cri.SeLinuxOption, field: str) -> SELinuxLabel | None:
@@ -169,10 +182,25 @@ def _selinux(message: cri.SeLinuxOption, field: str) -> SELinuxLabel | None:
 
 def _capabilities(message: cri.Capability, field: str) -> Capabilities:
     return Capabilities(
-        add=checks.names(message.add_capabilities, f"{field}.add_capabilities"),
-        drop=checks.names(message.drop_capabilities, f"{field}.drop_capabilities"),
-        add_ambient=checks.names(message.add_ambient_capabilities, f"{field}.add_ambient_capabilities"),
+        add=checks.names(message.add_capabilities, f"{field}.add_capabilities", most=MOST_CAPABILITIES),
+        drop=checks.names(message.drop_capabilities, f"{field}.drop_capabilities", most=MOST_CAPABILITIES),
+        add_ambient=checks.names(
+            message.add_ambient_capabilities, f"{field}.add_ambient_capabilities", most=MOST_CAPABILITIES
+        ),
     )
+
+
+def _seccomp(
+    message: cri.LinuxSandboxSecurityContext | cri.LinuxContainerSecurityContext, field: str
+) -> SecurityProfile | None:
+    """A profile of the host is a file, named by its absolute path (CRI, SecurityProfile.localhost_ref)."""
+    profile, name = _profile(message.seccomp, f"{field}.seccomp"), "seccomp.localhost_ref"
+    if profile is None:
+        name = "seccomp_profile_path"
+        profile = _old_profile(message.seccomp_profile_path, f"{field}.{name}")
+    if profile is not None and profile.kind is ProfileKind.LOCALHOST:
+        checks.absolute(profile.localhost_ref, f"{field}.{name}")
+    return profile
 
 
 def _profile(message: cri.SecurityProfile, field: str) -> SecurityProfile | None:
@@ -183,7 +211,9 @@ def _profile(message: cri.SecurityProfile, field: str) -> SecurityProfile | None
     reference = checks.name(message.localhost_ref, f"{field}.localhost_ref")
     if kind is ProfileKind.LOCALHOST and not reference:
         raise InvalidInput(f"{field}.localhost_ref is empty, though profile_type is Localhost")
-    return SecurityProfile(kind=kind, localhost_ref=reference if kind is ProfileKind.LOCALHOST else "")
+    if kind is not ProfileKind.LOCALHOST and reference:
+        raise InvalidInput(f"{field}.localhost_ref is given, though profile_type is not Localhost")
+    return SecurityProfile(kind=kind, localhost_ref=reference)
 
 
 def _old_profile(value: str, field: str) -> SecurityProfile | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from mmap import PAGESIZE
 from typing import Any
 
 import pytest
@@ -133,6 +134,88 @@ def test_apparmor_profiles_where_the_kernel_has_none(node: Node) -> None:
     node.create(pod_id, config)
 
 
+def senseless(node: Node, name: str) -> tuple[Any, str]:
+    """A pod that contradicts itself or has no end, and the field that is at fault."""
+    m, config = node.m, node.pod_config()
+    security, options = config.linux.security_context, config.linux.security_context.namespace_options
+
+    def ports(*mappings: Any) -> None:
+        config.port_mappings.extend(mappings)
+
+    def beside(field: str, sysctl: str) -> None:
+        setattr(options, field, m.NODE)
+        config.linux.sysctls[sysctl] = "1"
+
+    cases: dict[str, tuple[Callable[[], object], str]] = {
+        "target": (
+            lambda: options.MergeFrom(m.NamespaceOption(pid=m.TARGET, target_id="abc")),
+            "config.linux.security_context.namespace_options.pid",
+        ),
+        "target without its mode": (lambda: setattr(options, "target_id", "abc"), "namespace_options.target_id"),
+        "a network for each container": (lambda: setattr(options, "network", m.CONTAINER), "namespace_options.network"),
+        "no seccomp profile": (
+            lambda: security.seccomp.MergeFrom(m.SecurityProfile(profile_type=2, localhost_ref="/no/such.json")),
+            "config.linux.security_context.seccomp.localhost_ref",
+        ),
+        "endless seccomp profile": (
+            lambda: security.seccomp.MergeFrom(m.SecurityProfile(profile_type=2, localhost_ref="/dev/zero")),
+            "config.linux.security_context.seccomp.localhost_ref",
+        ),
+        "sysctl of the host's network": (lambda: beside("network", "net.ipv4.ip_forward"), "linux.sysctls"),
+        "sysctl of the host's IPC": (lambda: beside("ipc", "kernel.shmmax"), "linux.sysctls"),
+        "sysctl of two lines": (
+            lambda: config.linux.sysctls.update({"net.ipv4.ip_forward": "1\n0"}),
+            "config.linux.sysctls[net.ipv4.ip_forward]",
+        ),
+        "host port of nothing": (lambda: ports(m.PortMapping(host_port=80)), "config.port_mappings[0].container_port"),
+        "host port twice": (
+            lambda: ports(*(m.PortMapping(container_port=n, host_port=80) for n in (1, 2))),
+            "config.port_mappings[1].host_port",
+        ),
+        "hostname": (lambda: setattr(config, "hostname", "a b"), "config.hostname"),
+        "search list without end": (
+            lambda: config.dns_config.searches.extend(["a.b"] * 257),
+            "config.dns_config.searches",
+        ),
+        "climbing log directory": (
+            lambda: setattr(config, "log_directory", "/var/../etc"),
+            "config.log_directory",
+        ),
+        "long annotations": (lambda: config.annotations.update({"a": "x" * 512 * 1024}), "config.annotations"),
+        "many sysctls": (
+            lambda: config.linux.sysctls.update({f"net.x{n}": "1" for n in range(1025)}),
+            "config.linux.sysctls",
+        ),
+        "many groups": (lambda: security.supplemental_groups.extend([7] * 50_000 * 2), "supplemental_groups"),
+    }
+    spoil, field = cases[name]
+    spoil()
+    return config, field
+
+
+SENSELESS = (
+    "target", "target without its mode", "a network for each container", "no seccomp profile",
+    "endless seccomp profile", "sysctl of the host's network", "sysctl of the host's IPC", "sysctl of two lines",
+    "host port of nothing", "host port twice", "hostname", "search list without end", "climbing log directory",
+    "long annotations", "many sysctls", "many groups",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SENSELESS)
+def test_pods_that_make_no_sense(node: Node, name: str) -> None:
+    config, field = senseless(node, name)
+    code, words = refuse_pod(node, config)
+    assert (code, field in words) == ("INVALID_ARGUMENT", True), words
+
+
+def test_a_pod_on_the_hosts_network_may_name_ports(node: Node) -> None:
+    """As kubelets send it: the host port is the container's."""
+    config = node.pod_config(hostname="", port_mappings=[node.m.PortMapping(container_port=80, host_port=80)])
+    config.hostname = ""
+    config.linux.security_context.namespace_options.network = node.m.NODE
+    assert node.pod_status(node.run_pod(config)).network.ip == ""
+
+
 DEEP_PATH = "/" + "a/" * 3000
 
 
@@ -164,6 +247,38 @@ def hostile(node: Node, name: str) -> tuple[Any, str]:
         ),
         "no such processors": (lambda: setattr(resources, "cpuset_cpus", "0-99999999999999"), "cpuset_cpus"),
         "no such memory": (lambda: setattr(resources, "cpuset_mems", "99999"), "cpuset_mems"),
+        "climbing masked path": (
+            lambda: security.masked_paths.append("/proc/../etc"),
+            "security_context.masked_paths[0]",
+        ),
+        "climbing container path": (lambda: mount("/x/../y"), "config.mounts[0].container_path"),
+        "climbing device": (lambda: device("/dev/../x"), "config.devices[0].container_path"),
+        "mount on procfs": (lambda: mount("/proc"), "/proc"),
+        "log directory for a log": (lambda: setattr(config, "log_path", "."), "config.log_path"),
+        "no seccomp profile": (
+            lambda: security.seccomp.MergeFrom(m.SecurityProfile(profile_type=2, localhost_ref="/no/such.json")),
+            "config.linux.security_context.seccomp.localhost_ref",
+        ),
+        "target without its mode": (
+            lambda: setattr(security.namespace_options, "target_id", "abc"),
+            "namespace_options.target_id",
+        ),
+        "the host's processes": (lambda: setattr(security.namespace_options, "pid", m.NODE), "namespace_options.pid"),
+        "the host's network": (
+            lambda: setattr(security.namespace_options, "network", m.NODE),
+            "namespace_options.network",
+        ),
+        "page size that climbs": (
+            lambda: resources.hugepage_limits.add(page_size="../2MB", limit=1),
+            "config.linux.resources.hugepage_limits[0].page_size",
+        ),
+        "long argument": (lambda: config.args.append("x" * 32 * PAGESIZE), "config.args[0]"),
+        "long environment": (
+            lambda: config.envs.extend(m.KeyValue(key=str(n), value=b"x" * 100_000) for n in range(63)),
+            "command, args and envs",
+        ),
+        "long annotations": (lambda: config.annotations.update({"a": "x" * 512 * 1024}), "config.annotations"),
+        "many mounts": (lambda: [mount(f"/x{n}") for n in range(4097)], "config.mounts"),
     }
     spoil, field = cases[name]
     spoil()
@@ -173,7 +288,10 @@ def hostile(node: Node, name: str) -> tuple[Any, str]:
 HOSTILE = (
     "long masked path", "deep masked path", "read-only path below a file", "deep container path", "mount in sysfs",
     "mount below a file", "device in procfs", "device below a file", "long log path", "long working directory",
-    "working directory that is a file", "no such processors", "no such memory",
+    "working directory that is a file", "no such processors", "no such memory", "climbing masked path",
+    "climbing container path", "climbing device", "mount on procfs", "log directory for a log", "no seccomp profile",
+    "target without its mode", "the host's processes", "the host's network", "page size that climbs", "long argument",
+    "long environment", "long annotations", "many mounts",
 )  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from mmap import PAGESIZE
+
 import pytest
 
 from isulad_py.model.errors import InvalidInput
@@ -24,6 +26,10 @@ def test_commands() -> None:
             calls.command(empty)
     with pytest.raises(InvalidInput, match=r"^cmd\[1\] has a NUL"):
         calls.command(["a", "b\0"])
+    with pytest.raises(InvalidInput, match=r"^cmd\[1\] is longer than \d+ bytes"):
+        calls.command(["a", "b" * 32 * PAGESIZE])
+    with pytest.raises(InvalidInput, match=r"^cmd: more than 6291456 bytes together"):
+        calls.command(["b" * 100_000] * 63)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,21 @@ def test_relative_paths_stay_inside() -> None:
             checks.inside(bad, "f")
 
 
+def test_straight_paths_are_absolute_and_climb_nowhere() -> None:
+    assert checks.straight_or_empty("", "f") == ""
+    assert checks.straight("/a/..data/b", "f") == "/a/..data/b"
+    for bad in ("", "a", "/..", "/a/../b", "/a/.."):
+        with pytest.raises(InvalidInput, match=r"^f"):
+            checks.straight(bad, "f")
+
+
+def test_lists_have_an_end() -> None:
+    longest = ["a"] * checks.LIST_MAX
+    assert checks.names(longest, "f") == tuple(longest)
+    with pytest.raises(InvalidInput, match=r"^f: 4097 are more than 4096"):
+        checks.names([*longest, "a"], "f")
+
+
 def test_addresses() -> None:
     for good in ("", "127.0.0.1", "::1"):
         assert checks.address(good, "f") == good

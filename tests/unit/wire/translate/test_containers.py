@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from mmap import PAGESIZE
 from typing import Any
 
 import pytest
@@ -84,6 +85,30 @@ def test_a_whole_configuration(codec: str) -> None:
         (container(envs=[cri.KeyValue(key="A=B")]), r"^config\.envs\[0\]\.key: 'A=B' has an equals sign"),
         (container(log_path="/abs/x.log"), r"^config\.log_path: .* is not a relative path"),
         (container(log_path="a/../../x.log"), r"^config\.log_path: .* climbs out"),
+        (container(log_path="./"), r"^config\.log_path: '\./' is the log directory itself"),
+        (container(working_dir="/w/.."), r"^config\.working_dir: '/w/\.\.' has a part that climbs"),
+        (container(args=["x" * 32 * PAGESIZE]), r"^config\.args\[0\] is longer than \d+ bytes"),
+        (
+            container(envs=[cri.KeyValue(key="A", value=b"x" * (32 * PAGESIZE - 2))]),
+            r"^config\.envs\[0\]\.value \(of A\) is",
+        ),
+        (container(args=["x" * 100_000] * 63), r"^config\.command, args and envs: more than 6291456 bytes together"),
+        (
+            container(envs=[cri.KeyValue(key=str(n), value=b"x" * 100_000) for n in range(63)]),
+            r"args and envs: more than",
+        ),
+        (
+            container(mounts=[cri.Mount(container_path="/v", host_path="/h")] * 4097),
+            r"^config\.mounts: 4097 are more than 4096",
+        ),
+        (container(devices=[cri.Device(host_path="/dev/null")] * 4097), r"^config\.devices: 4097 are more than 4096"),
+        (
+            cri.ContainerConfig(
+                metadata=cri.ContainerMetadata(name="c"),
+                image=cri.ImageSpec(image="i", annotations={"a": "b" * 512 * 1024}),
+            ),
+            r"^config\.image\.annotations: more than 524288 bytes together",
+        ),
         (container(cdi_devices=[cri.CdiDevice()]), r"^config\.CDI_devices\[0\]\.name is empty"),
         (container(stop_signal=66), r"^config\.stop_signal: 66 is not a value of Signal"),
         (
@@ -99,6 +124,14 @@ def test_a_whole_configuration(codec: str) -> None:
 def test_refusals_name_the_field(message: cri.ContainerConfig, complaint: str) -> None:
     with pytest.raises(InvalidInput, match=complaint):
         containers.container_config(message)
+
+
+def test_the_longest_that_a_program_can_be_given() -> None:
+    longest = 32 * PAGESIZE - 1
+    config = containers.container_config(
+        container(args=["x" * longest], envs=[cri.KeyValue(key="A", value=b"x" * (longest - 2))])
+    )
+    assert (len(config.args[0]), len(config.envs[0][1])) == (longest, longest - 2)
 
 
 @pytest.mark.parametrize("value", [b"hunter2\xff", b"hunter2\0"])

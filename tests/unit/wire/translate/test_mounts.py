@@ -34,7 +34,8 @@ MAPPINGS = st.lists(st.builds(IdMapping, host_id=st.just(1), container_id=st.jus
     )
 )
 def test_mounts_go_out_and_come_back(mount: Mount) -> None:
-    mount = replace(mount, readonly=True) if mount.image is not None else replace(mount, image_sub_path="")
+    of_an_image = mount.image is not None
+    mount = replace(mount, readonly=True, host_path="") if of_an_image else replace(mount, image_sub_path="")
     assert mounts.mount(cri.Mount().parse(bytes(mounts.mount_message(mount))), "m") == mount
 
 
@@ -46,6 +47,15 @@ def test_mounts_go_out_and_come_back(mount: Mount) -> None:
         ({"container_path": "/v"}, r"^m\.host_path is empty"),
         ({"container_path": "/v", "host_path": "h"}, r"^m\.host_path: 'h' is not an absolute path"),
         ({"container_path": "/v\0", "host_path": "/h"}, r"^m\.container_path has control"),
+        ({"container_path": "/v/../w", "host_path": "/h"}, r"^m\.container_path: '/v/\.\./w' has a part that climbs"),
+        (
+            {"container_path": "/v", "host_path": "/h", "image": cri.ImageSpec(image="i"), "readonly": True},
+            r"^m\.host_path: given beside image",
+        ),
+        (
+            {"container_path": "/v", "host_path": "/h", "mount_options": ["nodev"] * 4097},
+            r"^m\.mount_options: 4097 are",
+        ),
         (
             {"container_path": "/v", "host_path": "/h", "uid_mappings": [cri.IdMapping(length=1)]},
             r"^m\.gidMappings is empty, though",
@@ -94,5 +104,7 @@ def test_devices() -> None:
     assert plain == Device(container_path="/dev/null", host_path="/dev/null")
     with pytest.raises(InvalidInput, match=r"^d\.host_path is empty"):
         mounts.device(cri.Device(container_path="/dev/x"), "d")
+    with pytest.raises(InvalidInput, match=r"^d\.container_path: .* climbs"):
+        mounts.device(cri.Device(container_path="/dev/../x", host_path="/dev/null"), "d")
     with pytest.raises(InvalidInput, match=r"^d\.permissions: 'rx'"):
         mounts.device(cri.Device(host_path="/dev/null", permissions="rx"), "d")

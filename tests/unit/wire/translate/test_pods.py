@@ -69,16 +69,34 @@ def test_a_whole_configuration(codec: str) -> None:
             r"^config\.metadata\.namespace has control",
         ),
         (pod(hostname="h" * 65), r"^config\.hostname is longer than 64"),
-        (pod(hostname="h\n"), r"^config\.hostname has control"),
+        (pod(hostname="h\n"), r"^config\.hostname: 'h\\n' has characters"),
+        (pod(hostname="a b"), r"^config\.hostname: 'a b' has characters that no hostname has"),
+        (pod(hostname="a/b"), r"^config\.hostname: 'a/b' has characters"),
         (pod(log_directory="logs"), r"^config\.log_directory: 'logs' is not an absolute path"),
+        (pod(log_directory="/logs/../etc"), r"^config\.log_directory: .* has a part that climbs"),
+        (pod(labels={"a": "b" * 512 * 1024}), r"^config\.labels: more than 524288 bytes together"),
+        (pod(annotations={str(n): "b" * 1024 for n in range(512)}), r"^config\.annotations: more than 524288 bytes"),
+        (pod(dns_config=cri.DnsConfig(searches=["a b"])), r"^config\.dns_config\.searches\[0\]: 'a b' is not one word"),
+        (pod(dns_config=cri.DnsConfig(options=[""])), r"^config\.dns_config\.options\[0\]: '' is not one word"),
+        (pod(dns_config=cri.DnsConfig(servers=["::1"] * 257)), r"^config\.dns_config\.servers: 257 are more than 256"),
         (pod(dns_config=cri.DnsConfig(servers=["1.1.1.1\nfoo"])), r"^config\.dns_config\.servers\[0\] has control"),
         (pod(port_mappings=[cri.PortMapping(protocol=9)]), r"^config\.port_mappings\[0\]\.protocol: 9 is not a value"),
         (pod(port_mappings=[cri.PortMapping(container_port=-1)]), r"\.container_port: -1 is not a port"),
         (pod(port_mappings=[cri.PortMapping(host_port=65536)]), r"\.host_port: 65536 is not a port"),
         (pod(port_mappings=[cri.PortMapping(host_ip="host")]), r"\.host_ip: 'host' is not an IP address"),
+        (pod(port_mappings=[cri.PortMapping(host_port=80)]), r"^config\.port_mappings\[0\]\.container_port is 0"),
+        (
+            pod(port_mappings=[cri.PortMapping(container_port=n, host_port=80) for n in (1, 2)]),
+            r"^config\.port_mappings\[1\]\.host_port: 80 leads to another",
+        ),
         (pod(linux=cri.LinuxPodSandboxConfig(cgroup_parent="/a/../b")), r"^config\.linux\.cgroup_parent: .* climbs"),
         (pod(linux=cri.LinuxPodSandboxConfig(sysctls={"../x": "1"})), r"^config\.linux\.sysctls: '\.\./x'"),
-        (pod(linux=cri.LinuxPodSandboxConfig(sysctls={"a": "\0"})), r"^config\.linux\.sysctls\[a\] has a NUL"),
+        (pod(linux=cri.LinuxPodSandboxConfig(sysctls={"a": "\0"})), r"^config\.linux\.sysctls\[a\] has control"),
+        (pod(linux=cri.LinuxPodSandboxConfig(sysctls={"a": "1\n2"})), r"^config\.linux\.sysctls\[a\] has control"),
+        (
+            pod(linux=cri.LinuxPodSandboxConfig(sysctls={f"a.{n}": "1" for n in range(1025)})),
+            r"^config\.linux\.sysctls: 1025 are more than 1024",
+        ),
         (
             pod(linux=cri.LinuxPodSandboxConfig(overhead=cri.LinuxContainerResources(cpu_period=-1))),
             r"^config\.linux\.overhead\.cpu_period: -1 is less than 0",
@@ -88,6 +106,24 @@ def test_a_whole_configuration(codec: str) -> None:
 def test_refusals_name_the_field(message: cri.PodSandboxConfig, complaint: str) -> None:
     with pytest.raises(InvalidInput, match=complaint):
         pods.pod_config(message)
+
+
+def test_what_several_containers_of_a_pod_may_say_together() -> None:
+    """Ports as a kubelet lists them, container after container: without a host port, twice, for each protocol and host
+    address; and the two numbers of a range with a tab between."""
+    ports = [
+        cri.PortMapping(container_port=80),
+        cri.PortMapping(container_port=80),
+        cri.PortMapping(container_port=80, host_port=8080),
+        cri.PortMapping(container_port=80, host_port=8080),
+        cri.PortMapping(container_port=81, host_port=8080, protocol=cri.Protocol.UDP),
+        cri.PortMapping(container_port=81, host_port=8080, host_ip="127.0.0.1"),
+        cri.PortMapping(container_port=82, host_port=8080, host_ip="127.0.0.2"),
+    ]
+    sysctls = {"net.ipv4.ip_local_port_range": "1024\t2048"}
+    found = pods.pod_config(pod(port_mappings=ports, linux=cri.LinuxPodSandboxConfig(sysctls=sysctls)))
+    assert len(found.port_mappings) == len(ports)
+    assert found.sysctls == sysctls
 
 
 @given(messages(cri.PodSandboxConfig))

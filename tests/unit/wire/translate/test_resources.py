@@ -14,6 +14,7 @@ from isulad_py.wire.translate import resources
 COUNT = st.integers(0, 2**63 - 1)
 LIMIT = st.integers(-1, 2**63 - 1)
 WORD = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="/."), min_size=1, max_size=8)
+PAGE_SIZE = st.from_regex(resources.PAGE_SIZE, fullmatch=True)
 
 
 @given(
@@ -28,7 +29,7 @@ WORD = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_charac
         cpuset_cpus=WORD,
         cpuset_mems=WORD,
         hugepage_limits=st.lists(
-            st.builds(HugepageLimit, page_size=WORD, limit_bytes=st.integers(0, 2**64 - 1)), max_size=2
+            st.builds(HugepageLimit, page_size=PAGE_SIZE, limit_bytes=st.integers(0, 2**64 - 1)), max_size=2
         ).map(tuple),
         unified=st.dictionaries(WORD, WORD, max_size=2),
     )
@@ -59,7 +60,17 @@ def test_hugepage_limits_of_zero_are_kept(codec: str) -> None:
         ({"hugepage_limits": [cri.HugepageLimit(limit=1)]}, r"^r\.hugepage_limits\[0\]\.page_size is empty"),
         ({"unified": {"../memory.max": "1"}}, r"^r\.unified: '\.\./memory\.max'"),
         ({"unified": {"..": "1"}}, r"^r\.unified: '\.\.'"),
-        ({"unified": {"memory.max": "\0"}}, r"^r\.unified has a NUL"),
+        (
+            {"hugepage_limits": [cri.HugepageLimit(page_size="../2MB")]},
+            r"^r\.hugepage_limits\[0\]\.page_size: '\.\./2MB'",
+        ),
+        (
+            {"hugepage_limits": [cri.HugepageLimit(page_size="2MB")] * 257},
+            r"^r\.hugepage_limits: 257 are more than 256",
+        ),
+        ({"unified": {"memory.max": "\0"}}, r"^r\.unified\[memory\.max\] has a NUL"),
+        ({"unified": {"memory.max": "1" * 4096}}, r"^r\.unified\[memory\.max\] is longer than 4095"),
+        ({"unified": {f"memory.{n}": "1" for n in range(1025)}}, r"^r\.unified: 1025 are more than 1024"),
     ],
 )
 def test_refusals_name_the_field(fields: dict[str, Any], complaint: str) -> None:

@@ -50,7 +50,7 @@ def test_a_whole_context_of_a_container(codec: str) -> None:
         seccomp=cri.SecurityProfile(
             profile_type=cri.SecurityProfileProfileType.Localhost, localhost_ref="/profiles/a.json"
         ),
-        apparmor=cri.SecurityProfile(profile_type=cri.SecurityProfileProfileType.Unconfined, localhost_ref="x"),
+        apparmor=cri.SecurityProfile(profile_type=cri.SecurityProfileProfileType.Unconfined),
     )
     found = security.container_security(cri.LinuxContainerSecurityContext().parse(bytes(message)), "s")
     assert found == ContainerSecurity(
@@ -99,9 +99,34 @@ def both(others: dict[str, int] | None = None, **numbers: int) -> dict[str, Any]
         ({"capabilities": cri.Capability(add_capabilities=["A\nB"])}, r"^s\.capabilities\.add_capabilities\[0\]"),
         ({"seccomp": cri.SecurityProfile(profile_type=7)}, r"^s\.seccomp\.profile_type: 7"),
         ({"apparmor": cri.SecurityProfile(profile_type=2)}, r"^s\.apparmor\.localhost_ref is empty"),
+        ({"apparmor": cri.SecurityProfile(profile_type=1, localhost_ref="x")}, r"^s\.apparmor\.localhost_ref is given"),
+        (
+            {"seccomp": cri.SecurityProfile(profile_type=2, localhost_ref="x.json")},
+            r"^s\.seccomp\.localhost_ref: 'x\.json' is not an absolute path",
+        ),
+        ({"masked_paths": ["/proc/../etc"]}, r"^s\.masked_paths\[0\]: '/proc/\.\./etc' has a part that climbs"),
+        ({"readonly_paths": ["/a", "/.."]}, r"^s\.readonly_paths\[1\]: '/\.\.' has a part that climbs"),
+        ({"readonly_paths": ["/a"] * 4097}, r"^s\.readonly_paths: 4097 are more than 4096"),
+        ({"supplemental_groups": [7] * 65537}, r"^s\.supplemental_groups: 65537 are more than 65536"),
+        (
+            {"capabilities": cri.Capability(drop_capabilities=["CHOWN"] * 257)},
+            r"^s\.capabilities\.drop_capabilities: 257 are more than 256",
+        ),
         ({"namespace_options": cri.NamespaceOption(pid=4)}, r"^s\.namespace_options\.pid: 4 is not a value"),
         ({"namespace_options": cri.NamespaceOption(pid=3)}, r"^s\.namespace_options\.target_id is empty"),
-        ({"namespace_options": cri.NamespaceOption(ipc=3, target_id="x")}, r"^s\.namespace_options\.ipc: TARGET"),
+        (
+            {"namespace_options": cri.NamespaceOption(ipc=3, pid=3, target_id="x")},
+            r"^s\.namespace_options\.ipc: TARGET is for pid only",
+        ),
+        (
+            {"namespace_options": cri.NamespaceOption(network=1)},
+            r"^s\.namespace_options\.network: CONTAINER is for pid",
+        ),
+        ({"namespace_options": cri.NamespaceOption(ipc=1)}, r"^s\.namespace_options\.ipc: CONTAINER is for pid only"),
+        (
+            {"namespace_options": cri.NamespaceOption(pid=1, target_id="x")},
+            r"^s\.namespace_options\.target_id is given, though pid is CONTAINER",
+        ),
         (
             {"namespace_options": cri.NamespaceOption(userns_options=cri.UserNamespace(mode=1))},
             r"^s\.namespace_options\.userns_options\.mode: CONTAINER is neither",
@@ -134,6 +159,13 @@ def both(others: dict[str, int] | None = None, **numbers: int) -> dict[str, Any]
 def test_refusals_name_the_field(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InvalidInput, match=complaint):
         inner(**fields)
+
+
+def test_a_pod_has_no_target() -> None:
+    options = cri.NamespaceOption(pid=cri.NamespaceMode.TARGET, target_id="c0")
+    with pytest.raises(InvalidInput, match=r"^s\.namespace_options\.pid: TARGET is for containers only"):
+        outer(namespace_options=options)
+    assert inner(namespace_options=options).namespaces.target_id == "c0"
 
 
 def test_a_group_of_the_pod_needs_a_user() -> None:
@@ -181,13 +213,17 @@ MAPPINGS = st.builds(first_and_more, st.integers(0, 2**30), NUMBERS, NUMBERS)
 USERNS = st.builds(UserNamespace, mode=st.just(NamespaceMode.POD), uids=MAPPINGS, gids=MAPPINGS) | st.just(
     UserNamespace(mode=NamespaceMode.NODE)
 )
-MODES = st.sampled_from([NamespaceMode.POD, NamespaceMode.CONTAINER, NamespaceMode.NODE])
-OWN_MODES = st.sampled_from([NamespaceMode.POD, NamespaceMode.CONTAINER])
+POD = st.just(NamespaceMode.POD)
+SHARED = st.sampled_from([NamespaceMode.POD, NamespaceMode.NODE])
+OWN = st.sampled_from([NamespaceMode.POD, NamespaceMode.CONTAINER])
 
 
 @given(
-    st.builds(NamespaceOptions, network=MODES, pid=MODES, ipc=MODES, target_id=st.just("c0"))
-    | st.builds(NamespaceOptions, network=OWN_MODES, pid=OWN_MODES, ipc=OWN_MODES, userns=USERNS)
+    st.builds(NamespaceOptions, network=SHARED, pid=SHARED | OWN, ipc=SHARED)
+    | st.builds(
+        NamespaceOptions, network=SHARED, pid=st.just(NamespaceMode.TARGET), ipc=SHARED, target_id=st.just("c0")
+    )
+    | st.builds(NamespaceOptions, network=POD, pid=OWN, ipc=POD, userns=USERNS)
 )
 def test_namespaces_go_out_and_come_back(options: NamespaceOptions) -> None:
     message = cri.NamespaceOption().parse(bytes(security.namespaces_message(options)))

@@ -143,7 +143,8 @@ class ContainerRuntime(Protocol):
     async def resume(self, container_id: ContainerId, handler: str) -> None: ...
 
     async def reopen_log(self, container_id: ContainerId) -> None:
-        """The new file exists when this returns."""
+        """The new file exists when this returns. FailedPrecondition or ResourceExhausted naming the path where it cannot
+        be made; what the container writes then goes on to where it went before."""
         ...
 
     async def resize(self, container_id: ContainerId, width: int, height: int) -> None: ...

@@ -18,7 +18,14 @@ from msgspec import Struct
 from isulad_py.host import files, trees
 from isulad_py.host.failures import translate
 from isulad_py.model.container import Processes
-from isulad_py.model.errors import AlreadyExists, EngineError, InvalidInput, NotFound
+from isulad_py.model.errors import (
+    AlreadyExists,
+    EngineError,
+    FailedPrecondition,
+    HostFailure,
+    InvalidInput,
+    NotFound,
+)
 from isulad_py.model.ids import ContainerId
 from isulad_py.ports.runtime import Launch
 from isulad_py.runtime.layout import EXEC_PREFIX, Layout
@@ -89,7 +96,13 @@ class Bundles:
         directory, name = posixpath.split(launch.log_path)
         if not directory.startswith("/") or ":" in name:
             raise InvalidInput(f"log_path: {launch.log_path} is not absolute, or its name has a colon")
-        files.ensure_dir(directory)
+        try:
+            files.ensure_dir(directory)
+        except HostFailure as error:
+            raise FailedPrecondition(f"log_path: {directory} is no directory for logs: {error}") from error
+        # The monitor cannot write to the one, and would wait for a reader of the other.
+        if Path(launch.log_path).exists() and not Path(launch.log_path).is_file():
+            raise FailedPrecondition(f"log_path: {launch.log_path} is there, and is not a file")
         if ":" in directory:
             try:
                 Path(self._layout.log_link(launch.id)).symlink_to(directory)

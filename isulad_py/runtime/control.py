@@ -2,6 +2,9 @@
 
 conmon 2.1.6 takes the first line twice and the others not at all where it reads several at once, so one is sent only
 when the one before has been read.
+
+It opens a log anew as `<log>.tmp`, which it then moves to its place, and ends itself where it cannot: the container's
+output would end with it. So it is only told to where that will work.
 """
 
 from __future__ import annotations
@@ -11,20 +14,23 @@ import errno
 import fcntl
 import os
 import select
+import stat
 import struct
 import termios
 import weakref
 from pathlib import Path
 from typing import Final
 
-from isulad_py.host import blocking
+from isulad_py.host import blocking, files, pidfd
 from isulad_py.host.failures import translate
 from isulad_py.model.container import Processes
-from isulad_py.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
+from isulad_py.model.errors import DeadlineExceeded, FailedPrecondition, NotFound, ResourceExhausted
 from isulad_py.ports.clock import Clock
 
 ANSWER_SECONDS: Final = 5.0
 POLL_SECONDS: Final = 0.002
+LOG_MODE: Final = 0o640
+"""As the monitor makes logs."""
 
 
 class Control:
@@ -37,12 +43,18 @@ class Control:
 
     async def reopen_log(self, fifo: str, log_path: str, processes: Processes) -> None:
         """Returns when the monitor writes to the file at `log_path`. Nothing is done where it does already: conmon
-        would put an empty file in its place."""
-        if await blocking.run(_holds, processes.monitor_pid, log_path):
+        would put an empty file in its place. FailedPrecondition or ResourceExhausted where no file can be made there;
+        the monitor then goes on with the one that it has."""
+        if await blocking.run(_holds, processes, log_path):
             return
-        await self._send(fifo, "2 0 0\n")
+        await blocking.run(_make_room, log_path)
+        try:
+            await self._send(fifo, "2 0 0\n")
+        except (FailedPrecondition, NotFound):  # nobody will move it
+            await blocking.run(files.remove_file, _temporary(log_path))
+            raise
         deadline = self._clock.monotonic() + ANSWER_SECONDS
-        while not await blocking.run(_holds, processes.monitor_pid, log_path):
+        while not await blocking.run(_holds, processes, log_path):
             if self._clock.monotonic() > deadline:
                 raise DeadlineExceeded(f"reopen the log: the monitor has not opened {log_path}")
             await self._clock.sleep(POLL_SECONDS)
@@ -90,14 +102,38 @@ def _deserted(fd: int) -> bool:
     return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
-def _holds(pid: int, path: str) -> bool:
-    """Whether the process has the file at `path` open."""
+def _holds(processes: Processes, path: str) -> bool:
+    """Whether the monitor has the file at `path` open. FailedPrecondition where there is no monitor."""
+    if not pidfd.alive(processes.monitor_pid, processes.monitor_started):
+        raise FailedPrecondition(f"reopen the log {path}: the container's monitor has ended")
     try:
         wanted = Path(path).stat()
-        entries = list(Path(f"/proc/{pid}/fd").iterdir())
+        entries = list(Path(f"/proc/{processes.monitor_pid}/fd").iterdir())
     except OSError:
         return False
     return any(_is(entry, wanted) for entry in entries)
+
+
+def _temporary(log_path: str) -> str:
+    return f"{log_path}.tmp"
+
+
+def _make_room(log_path: str) -> None:
+    """Makes the file that the monitor will open, where that can be moved to `log_path`."""
+    temporary = _temporary(log_path)
+    try:
+        if os.path.isdir(log_path) and not os.path.islink(log_path):  # noqa: PTH112, PTH114 - a text, as all around it
+            raise FailedPrecondition(f"reopen the log: {log_path} is a directory")
+        # Not through a link, which the monitor would follow, and not a fifo, where it would wait.
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, LOG_MODE)
+    except OSError as error:
+        found = translate("reopen the log", error)
+        raise found if isinstance(found, ResourceExhausted) else FailedPrecondition(found.message) from error
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise FailedPrecondition(f"reopen the log: {temporary} is not a regular file")
+    finally:
+        os.close(fd)
 
 
 def _is(entry: Path, wanted: os.stat_result) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from mmap import PAGESIZE
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -214,6 +215,17 @@ def test_a_pod_on_the_hosts_network_may_name_ports(node: Node) -> None:
     config.hostname = ""
     config.linux.security_context.namespace_options.network = node.m.NODE
     assert node.pod_status(node.run_pod(config)).network.ip == ""
+
+
+def test_logs_where_none_can_be(node: Node) -> None:
+    config = node.pod_config()
+    Path(config.log_directory, "main.log").mkdir()
+    code, words = refuse_container(node, node.run_pod(config), node.container_config())
+    assert (code, "log_path: " in words, "main.log" in words) == ("FAILED_PRECONDITION", True, True), words
+    config = node.pod_config()
+    config.log_directory = "/etc/passwd"
+    code, words = refuse_container(node, node.run_pod(config), node.container_config())
+    assert (code, "log_path: /etc/passwd" in words) == ("FAILED_PRECONDITION", True), words
 
 
 DEEP_PATH = "/" + "a/" * 3000

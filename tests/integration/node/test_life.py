@@ -184,6 +184,34 @@ def test_a_log_is_reopened_after_its_rotation(node: Node) -> None:
     node.wait(lambda: "line" in log.read_text())
 
 
+def test_a_log_that_cannot_be_reopened_goes_on_where_it_was(node: Node) -> None:
+    """The monitor, told to, would end itself, and take the container's output along."""
+    container_id = node.run_container(node.run_pod(), "sh", "-c", "while :; do echo line; sleep 0.05; done")
+    log = Path(node.status(container_id).log_path)
+    node.wait(lambda: "line" in log.read_text())
+    request = node.m.ReopenContainerLogRequest(container_id=container_id)
+    old = log.with_suffix(".old")
+    log.rename(old)
+
+    def goes_on(file: Path) -> bool:
+        size = file.stat().st_size
+        return bool(node.wait(lambda: file.stat().st_size > size))
+
+    log.mkdir()
+    code, words = node.fails("ReopenContainerLog", request)
+    assert (code, f"{log} is a directory" in words) == ("FAILED_PRECONDITION", True), words
+    assert goes_on(old)
+    log.rmdir()
+    folder, away = log.parent, log.parent.with_suffix(".away")
+    folder.rename(away)
+    code, words = node.fails("ReopenContainerLog", request)
+    assert (code, str(log) in words) == ("FAILED_PRECONDITION", True), words
+    assert goes_on(away / old.name)
+    away.rename(folder)
+    node.call("ReopenContainerLog", request)
+    assert goes_on(log)
+
+
 def test_host_network_has_no_address_of_its_own(node: Node) -> None:
     config = node.pod_config("host")
     config.linux.security_context.namespace_options.network = node.m.NODE

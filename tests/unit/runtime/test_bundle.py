@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from isulad_py.model.container import Processes
-from isulad_py.model.errors import AlreadyExists, InvalidInput, NotFound
+from isulad_py.model.errors import AlreadyExists, FailedPrecondition, InvalidInput, NotFound
 from isulad_py.model.ids import ContainerId
 from isulad_py.ports.runtime import Launch
 from isulad_py.runtime.bundle import Bundles, Exit, Launched, read_number
@@ -68,6 +69,17 @@ def test_a_colon_in_the_logs_directory_is_kept_from_the_monitor(
 def test_a_log_path_that_cannot_be_told_is_refused(bundles: Bundles, path: str) -> None:
     with pytest.raises(InvalidInput, match="log_path"):
         bundles.write(launch(log_path=path))
+
+
+@pytest.mark.parametrize("name", ["0.log", "0.log/1.log", "fifo"])
+def test_a_log_that_is_no_file_is_refused(bundles: Bundles, tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    if "/" in name:
+        (tmp_path / "0.log").touch()
+    else:
+        (tmp_path / "0.log").mkdir()
+    with pytest.raises(FailedPrecondition, match="log_path: "):
+        bundles.write(launch(log_path=str(tmp_path / name)))
 
 
 def test_a_record_comes_back(bundles: Bundles) -> None:

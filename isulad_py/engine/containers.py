@@ -344,12 +344,14 @@ class Containers:
             whole = msgspec.structs.replace(merged, oom_score_adj=wanted.oom_score_adj)
             effective = self._specs.effective(whole)
             async with Undo(tasks=self._tasks) as undo:
-                former = await self._runtime.update(record.id, record.runtime_handler, effective)
-                undo.push("put limits back", partial(self._put_back, record, former))
+                undo.push("put limits back", await self._runtime.update(record.id, record.runtime_handler, effective))
+                undo.push("put the record back", partial(self._retell, record.id, record.resources))
                 await self._amend(record.id, resources=merged)
 
-    async def _put_back(self, record: ContainerRecord, former: Resources) -> None:
-        await self._runtime.update(record.id, record.runtime_handler, former)
+    async def _retell(self, container_id: ContainerId, former: Resources) -> None:
+        """A caller that went away while the record was written has it written all the same (engine.registry)."""
+        if self._registry.containers.require(container_id).resources != former:
+            await self._amend(container_id, resources=former)
 
     async def reopen_log(self, container_id: str) -> None:
         """CRI ReopenContainerLog: after the kubelet has renamed the file."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -44,6 +45,9 @@ class Remembered(Struct, frozen=True, kw_only=True):
 
 
 NOTHING = Remembered()
+
+PutBack: TypeAlias = Callable[[], Awaitable[None]]
+"""Makes things as they were before."""
 
 
 class ExecCommand(Struct, frozen=True, kw_only=True):
@@ -133,9 +137,9 @@ class ContainerRuntime(Protocol):
         command that has ended left running may stay. Success for a container that is not known."""
         ...
 
-    async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> Resources:
-        """Sets what is given, all of it or, where anything fails, nothing. Returns what was so before, to be put back
-        by another call. FailedPrecondition for a memory limit below what is in use."""
+    async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> PutBack:
+        """Sets what is given, all of it or, where anything fails, nothing. Returns what makes it all as it was before,
+        each process's own score too. FailedPrecondition for a memory limit below what is in use."""
         ...
 
     async def pause(self, container_id: ContainerId, handler: str) -> None: ...
@@ -143,8 +147,8 @@ class ContainerRuntime(Protocol):
     async def resume(self, container_id: ContainerId, handler: str) -> None: ...
 
     async def reopen_log(self, container_id: ContainerId) -> None:
-        """The new file exists when this returns. FailedPrecondition or ResourceExhausted naming the path where it cannot
-        be made; what the container writes then goes on to where it went before."""
+        """The new file exists when this returns. FailedPrecondition or ResourceExhausted naming the path where it
+        cannot be made; what the container writes then goes on to where it went before."""
         ...
 
     async def resize(self, container_id: ContainerId, width: int, height: int) -> None: ...

@@ -30,7 +30,7 @@ from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.resources import Resources
 from isulad_py.ports.clock import Clock
-from isulad_py.ports.runtime import NOTHING, ExecCommand, ExecResult, HandlerFeatures, Launch, Remembered
+from isulad_py.ports.runtime import NOTHING, ExecCommand, ExecResult, HandlerFeatures, Launch, PutBack, Remembered
 from isulad_py.runtime import criu, members, monitor, runc
 from isulad_py.runtime.abandoned import Abandoned
 from isulad_py.runtime.attach import Attachments
@@ -284,7 +284,7 @@ class OciRuntime:
         """What takes checkpoints of the same containers."""
         return RuntimeCheckpoints(programs=self._programs, bundles=self._bundles, criu=self._options.criu)
 
-    async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> Resources:
+    async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> PutBack:
         return await self._updates.run(container_id, handler, resources)
 
     async def reopen_log(self, container_id: ContainerId) -> None:

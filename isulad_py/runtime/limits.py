@@ -89,8 +89,7 @@ def put_back(held: Held) -> None:
 
 
 def as_resources(held: Held) -> Resources:
-    """For a runtime, which can put them back as well."""
-    score = max(held.oom_scores.values(), default=0)
+    """For a runtime, which can put them back as well; without the scores, which are each process's own."""
     if held.v2:
         return Resources(unified={posixpath.basename(path): text for path, text in held.files.items()})
     by_name = {posixpath.basename(path): text for path, text in held.files.items()}
@@ -107,7 +106,6 @@ def as_resources(held: Held) -> Resources:
             for name, text in by_name.items()
             if name.startswith("hugetlb.")
         ),
-        oom_score_adj=score,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import structlog
 
 from isulad_py.host import blocking, pidfd
@@ -9,6 +11,7 @@ from isulad_py.host.tasks import to_the_end
 from isulad_py.model.errors import EngineError, HostFailure
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.resources import Resources
+from isulad_py.ports.runtime import PutBack
 from isulad_py.runtime import limits, members
 from isulad_py.runtime.bundle import Bundles
 from isulad_py.runtime.programs import Call, Programs
@@ -24,17 +27,18 @@ class Updates:
         self._programs = programs
         self._bundles = bundles
 
-    async def run(self, container_id: ContainerId, handler: str, wanted: Resources) -> Resources:
+    async def run(self, container_id: ContainerId, handler: str, wanted: Resources) -> PutBack:
         """As ports.runtime.ContainerRuntime.update."""
         held, memory_and_swap = await blocking.run(self._look, container_id, wanted)
         document = update_document(wanted, memory_and_swap_now=memory_and_swap, v2=held.v2)
+        put_back = partial(self._put_back, container_id, handler, held)
         try:
             await self._set(container_id, handler, document)
             await blocking.run_to_end(_set_oom_scores, held, wanted.oom_score_adj)
         except BaseException:
-            await to_the_end(self._put_back(container_id, handler, held), name="put limits back")
+            await to_the_end(put_back(), name="put limits back")
             raise
-        return limits.as_resources(held)
+        return put_back
 
     async def _set(self, container_id: ContainerId, handler: str, document: bytes) -> None:
         words = ("update", "--resources", "-", container_id)

@@ -28,7 +28,7 @@ from isulad_py.model.errors import (
 )
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.resources import Resources
-from isulad_py.ports.runtime import NOTHING, ExecCommand, ExecResult, HandlerFeatures, Launch, Remembered
+from isulad_py.ports.runtime import NOTHING, ExecCommand, ExecResult, HandlerFeatures, Launch, PutBack, Remembered
 from tests.fakes.faults import Faults
 
 OUTPUT_LIMIT = 16 * 1024 * 1024
@@ -231,16 +231,20 @@ class FakeRuntime:
         await container.ended.wait()
         return ExecResult(exit_code=128 + signal.SIGKILL, stdout=b"", stderr=b"")
 
-    async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> Resources:
+    async def update(self, container_id: ContainerId, handler: str, resources: Resources) -> PutBack:
         container = self._find(container_id)
         await self.faults.at("update")
         given = {name for name in Resources.__struct_fields__ if getattr(resources, name)}
-        former = {name: getattr(container.limits, name) for name in given}
+        former = container.limits
         container.resources.append(resources)
         container.limits = msgspec.structs.replace(
             container.limits, **{name: getattr(resources, name) for name in given}
         )
-        return Resources(**former)
+
+        async def put_back() -> None:
+            container.limits = former
+
+        return put_back
 
     async def pause(self, container_id: ContainerId, handler: str) -> None:
         await self._move(container_id, "pause", "running", "paused")

@@ -397,6 +397,36 @@ async def test_an_update_is_all_or_nothing(node: Node, world: World) -> None:
     assert container.limits.cpu_shares == node.services.queries.container(container_id).resources.cpu_shares == 200
 
 
+async def test_an_update_whose_caller_goes_away_while_it_is_put_on_record_is_none(
+    node: Node, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Resources(cpu_shares=512, oom_score_adj=900)
+    container_id = await node.run_container(await node.run_pod(), resources=asked)
+    container = world.runtime.containers[container_id]
+    before, put = container.limits, world.records.put
+    writing = asyncio.Event()
+
+    async def hang_once(kind: str, key: str, payload: bytes) -> None:
+        """What a cancellation lets go on is written (ports.storage.Records)."""
+        monkeypatch.setattr(world.records, "put", put)
+        await put(kind, key, payload)
+        writing.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(world.records, "put", hang_once)
+    wanted = Resources(cpu_shares=200, oom_score_adj=950)
+    updating = asyncio.ensure_future(node.services.containers.update(container_id, wanted))
+    await writing.wait()
+    assert container.limits != before
+    updating.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await updating
+    assert container.limits == before
+    assert node.services.queries.container(container_id).resources == asked
+    await node.services.registry.containers.load(lambda record: record.name)
+    assert node.services.queries.container(container_id).resources == asked
+
+
 @pytest.mark.parametrize(
     ("wanted", "field"),
     [

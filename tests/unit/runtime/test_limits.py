@@ -108,7 +108,9 @@ def test_oom_scores() -> None:
     former = int(Path("/proc/self/oom_score_adj").read_text())
     held = limits.hold({}, Resources(oom_score_adj=900), [here, 2**22 + 1])
     assert held.oom_scores == {here: former}
-    assert limits.as_resources(held).oom_score_adj == former
+    assert limits.set_oom_score(here, 901)
+    limits.put_back(held)
+    assert int(Path("/proc/self/oom_score_adj").read_text()) == former
     assert limits.hold({}, Resources(cpu_shares=2), [here]).oom_scores == {}
     assert not limits.set_oom_score(2**22 + 1, 5)
     assert limits.set_oom_score(here, former)

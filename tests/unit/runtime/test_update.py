@@ -93,11 +93,32 @@ def score(pid: int) -> int:
     return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
 
 
-async def test_it_tells_what_was_before(runtime: Runtime, process: int) -> None:
+async def test_all_of_it_can_be_put_back(runtime: Runtime, process: int) -> None:
     before = score(process)
-    former = await updates(runtime).run(ONE, "runc", Resources(cpu_shares=7, oom_score_adj=950))
-    assert former == Resources(cpu_shares=1024, oom_score_adj=before)
+    put_back = await updates(runtime).run(ONE, "runc", Resources(cpu_shares=7, oom_score_adj=950))
     assert (shares(runtime), score(process)) == ("7", 950)
+    await put_back()
+    assert (shares(runtime), score(process)) == ("1024", before)
+
+
+async def test_on_version_2_the_scores_are_put_back_too(tmp_path: Path, runtime: Runtime, process: int) -> None:
+    """A runtime could put back the files alone: a score is in none of them."""
+    group = tmp_path / "group"
+    group.mkdir()
+    for name, text in {"cgroup.procs": str(process), "cpu.weight": "39", "memory.max": "max"}.items():
+        (group / name).write_text(f"{text}\n")
+    launched = Launched(
+        handler="runc",
+        processes=Processes(pid=process, pid_started=pidfd.start_time(process)),
+        cgroups={"unified": str(group)},
+    )
+    bundles_in(tmp_path).write_record(ONE, launched)
+    before = score(process)
+    put_back = await updates(runtime).run(ONE, "runc", Resources(cpu_shares=7, oom_score_adj=950))
+    assert score(process) == 950
+    (group / "cpu.weight").write_text("1\n")
+    await put_back()
+    assert ((group / "cpu.weight").read_text().strip(), score(process)) == ("39", before)
 
 
 async def test_half_of_it_is_put_back(runtime: Runtime, process: int) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from isulad_py.host import blocking, pidfd
+from isulad_py.host import blocking, kernel_log, pidfd
 from isulad_py.model.container import ExitFact, Processes
 from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, NotFound
 from isulad_py.model.ids import ContainerId
@@ -39,13 +39,21 @@ UNKNOWN_REASON: Final = "ContainerStatusUnknown"
 
 class Endings:
     def __init__(
-        self, *, programs: Programs, bundles: Bundles, layout: Layout, cgroup_mounts: Mapping[str, str], clock: Clock
+        self,
+        *,
+        programs: Programs,
+        bundles: Bundles,
+        layout: Layout,
+        cgroup_mounts: Mapping[str, str],
+        clock: Clock,
+        kmsg: str = kernel_log.KMSG,
     ) -> None:
         self._programs = programs
         self._bundles = bundles
         self._layout = layout
         self._mounts = cgroup_mounts
         self._clock = clock
+        self._kmsg = kmsg
 
     async def kill(
         self,
@@ -137,12 +145,21 @@ class Endings:
         return ExitFact(exit_code=exit_.code, finished_at=exit_.at, oom_killed=self._out_of_memory(container_id))
 
     def _out_of_memory(self, container_id: ContainerId) -> bool:
-        """The cgroup's own counter, as long as there is the cgroup: the monitor hears of the pod's shortages too."""
+        """The cgroup's own counter, as long as there is the cgroup: the monitor hears of the pod's shortages too.
+
+        systemd removes a scope with its last process, often before anybody has read its counter: then the kernel's log
+        has it, for containers that ended while there was no daemon, too.
+        """
         try:
             kills = members.oom_kills(self._bundles.record(container_id).cgroups)
         except NotFound:
             kills = None
-        return self._bundles.out_of_memory(container_id) if kills is None else kills > 0
+        if kills is not None:
+            return kills > 0
+        return self._bundles.out_of_memory(container_id) or self._is_in_kernel_log(container_id)
+
+    def _is_in_kernel_log(self, container_id: ContainerId) -> bool:
+        return any(container_id in path for path in kernel_log.cgroups_short_of_memory(self._kmsg))
 
     async def delete(self, container_id: ContainerId, handler: str, *, remembered: Remembered = NOTHING) -> None:
         """Idempotent. The bundle goes last, so that what could not be removed is found again."""

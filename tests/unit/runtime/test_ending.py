@@ -39,6 +39,7 @@ class Bed:
             layout=self.layout,
             cgroup_mounts=self.mounts,
             clock=SystemClock(),
+            kmsg=str(folder / "kmsg"),
         )
 
     def container(self, cgroups: dict[str, str] | None = None, **paths: str) -> None:
@@ -99,6 +100,16 @@ async def test_memory_shortage(
     bed.exits(code)
     if marked:
         Path(bed.layout.oom_file(ID)).touch()
+    assert (await bed.endings.wait_exit(ID, Processes())).oom_killed is told
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "told"), [(f"/pods.slice/cri-{ID}.scope", True), ("/pods.slice/cri-other.scope", False)]
+)
+async def test_memory_shortage_of_a_cgroup_that_is_gone(bed: Bed, tmp_path: Path, cgroup: str, *, told: bool) -> None:
+    bed.container({"unified": str(tmp_path / "gone")})
+    bed.exits("0")
+    (tmp_path / "kmsg").write_text(f"6,1,1,-;oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg={cgroup},task=dd,pid=1\n")
     assert (await bed.endings.wait_exit(ID, Processes())).oom_killed is told
 
 

@@ -39,17 +39,28 @@ def take_terminal(console: str) -> None:
 
 
 def leave_running(args: list[str], pid_file: str, fifo: str = "", console: str = "") -> None:
-    """A process of its own, and its number in the file."""
+    """A process of its own, and its number in the file. It does nothing before that is written, not even where we are
+    ended meanwhile; we go on when it runs its program or waits for its start. Real runtimes do both, too."""
+    written, write = os.pipe()
+    ready, begin = os.pipe()
     pid = os.fork()
     if pid == 0:
+        os.close(write)
+        if not os.read(written, 1):
+            os._exit(1)
         if console:
             take_terminal(console)
         else:
             os.setsid()
         if fifo:
-            os.close(os.open(fifo, os.O_WRONLY))
+            gate = os.open(fifo, os.O_RDWR)
+            os.close(begin)
+            os.read(gate, 1)
         os.execvp(args[0], args)
     Path(pid_file).write_text(str(pid))
+    os.write(write, b"\0")
+    os.close(begin)
+    os.read(ready, 1)
 
 
 def runs(pid: int) -> bool:
@@ -80,7 +91,7 @@ def runtime(arguments: list[str]) -> None:
     if command == "start":
         if not fifo.exists():
             fail(arguments, "cannot start an already running container")
-        os.close(os.open(fifo, os.O_RDONLY))
+        fifo.write_bytes(b"0")
         fifo.unlink()
     elif command == "delete":
         if runs(pid) and "--force" not in arguments:

@@ -37,7 +37,10 @@ def test_a_fresh_mark_has_its_folder_only(mark: Mark) -> None:
 
 
 def test_a_process_that_bears_the_mark_is_found(mark: Mark) -> None:
-    with subprocess.Popen(["sh", "-c", f": {mark.word}; read line"], stdin=subprocess.PIPE) as process:
+    script = f": {mark.word}; echo; read line"
+    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()  # while the kernel makes it a shell it has no command line (execve(2))
         found = find_leftovers(mark, folder_too=False)
         process.communicate(b"\n")
     assert [line.split(" ")[:2] for line in found] == [["process", f"{process.pid}:"]]

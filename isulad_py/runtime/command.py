@@ -23,7 +23,7 @@ from msgspec import Struct
 from isulad_py.host import adopted, blocking, descriptors, files, pidfd, process
 from isulad_py.host.cgroup_moves import CgroupMoves
 from isulad_py.host.failures import translated
-from isulad_py.host.tasks import to_the_end
+from isulad_py.host.tasks import settled, to_the_end
 from isulad_py.model.errors import EngineError, HostFailure
 from isulad_py.model.ids import ContainerId
 from isulad_py.ports.clock import Clock
@@ -114,6 +114,8 @@ class Running:
             if self._command is None and runtime.returncode is not None:
                 with contextlib.suppress(HostFailure):
                     self._command = self._adopt()
+            if self._command is not None:
+                self._command.signal(signal.SIGSTOP)  # else what it starts between the look and its end is its own
             awaited = [child for child in (runtime, self._command) if child and child.returncode is None]
             left = await blocking.run(self._kill_tree, [child.pid for child in awaited])
             dying = [(pid, started) for pid, started in self._killed.items() if pidfd.alive(pid, started)]
@@ -184,13 +186,13 @@ class Commands:
                 self._moves.warm()
                 async with contextlib.AsyncExitStack() as start:
                     program = await start.enter_async_context(self._programs.begun(order.handler))
-                    runtime = await process.start(
-                        (*_through(group), *program, *global_args, *words),
-                        stdio=stdio.fds,
-                        pass_fds=(process_fd, log_fd, *stdio.pass_fds),
+                    runtime, cancelled = await _start(
+                        (*_through(group), *program, *global_args, *words), stdio, (process_fd, log_fd)
                     )
                     stdio.release()
                     try:
+                        if cancelled is not None:
+                            raise cancelled
                         if not await running.begun(runtime):
                             raise running.failure(runtime.returncode or 0, await stdio.words())
                         await start.aclose()
@@ -216,6 +218,18 @@ def _through(group: members.ExecGroup | None) -> tuple[str, ...]:
     if group is None or not group.door:
         return ()
     return ("sh", "-c", '{ echo 0 >"$0"; } 2>/dev/null; exec "$@"', group.door)
+
+
+async def _start(
+    argv: tuple[str, ...], stdio: Stdio, pass_fds: tuple[int, ...]
+) -> tuple[process.Child, asyncio.CancelledError | None]:
+    """The runtime, and the cancellation that came meanwhile: by the time that a busy loop hears of the start, the
+    command may run and the runtime be gone, and whoever ends the one has to look for the other."""
+    starting = process.start(argv, stdio=stdio.fds, pass_fds=(*pass_fds, *stdio.pass_fds))
+    task, cancelled = await settled(starting, name="start an exec")
+    if cancelled is not None and task.exception() is not None:
+        raise cancelled
+    return task.result(), cancelled
 
 
 class _Place:

@@ -7,13 +7,16 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from isulad_py.host import pidfd
+from isulad_py.host import pidfd, process
+from isulad_py.host.spawn import spawn
 from isulad_py.model.errors import HostFailure, InvalidInput, NotFound
 from isulad_py.model.ids import ContainerId, new_id
 from isulad_py.runtime.command import Commands, Order, Stdio, name_of
@@ -81,6 +84,15 @@ async def test_what_still_runs_is_ended_when_it_is_left(bed: Bed) -> None:
     assert pidfd.find_by_arguments(["sleep", seconds]) == {}
 
 
+async def test_one_that_goes_on_making_processes_is_ended_whole(bed: Bed) -> None:
+    seconds = unique_seconds()
+    script = f"i=0; while [ $i -lt 300 ]; do sleep {seconds} & i=$((i+1)); done; wait"
+    async with bed.commands.started(bed.order("sh", "-c", script), SILENT):
+        while not pidfd.find_by_arguments(["sleep", seconds]):
+            await asyncio.sleep(0)
+    assert pidfd.find_by_arguments([seconds, "sleep"]) == pidfd.find_by_arguments([script]) == {}
+
+
 async def test_what_a_command_left_behind_may_stay(bed: Bed) -> None:
     seconds = unique_seconds()
     script = f"sleep {seconds} >/dev/null 2>&1 & exit 0"
@@ -100,6 +112,42 @@ async def test_an_error_of_the_caller_ends_it_too(bed: Bed) -> None:
         async with bed.commands.started(bed.order("sleep", seconds), SILENT):
             raise ZeroDivisionError
     assert pidfd.find_by_arguments(["sleep", seconds]) == {}
+
+
+async def test_a_start_that_a_busy_loop_hears_of_too_late(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command runs and the runtime has left when the cancellation is seen."""
+    seconds = unique_seconds()
+    heard = threading.Event()
+    running: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def spawn_late(*args: Any, **kwargs: Any) -> int:
+        pid = spawn(*args, **kwargs)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        running.get_loop().call_soon_threadsafe(running.set_result, None)
+        heard.wait()
+        return pid
+
+    monkeypatch.setattr(process, "spawn", spawn_late)
+    execution = asyncio.ensure_future(bed.commands.started(bed.order("sleep", seconds), SILENT).__aenter__())
+    await running
+    assert pidfd.find_by_arguments(["sleep", seconds])
+    execution.cancel()
+    asyncio.get_running_loop().call_soon(heard.set)
+    with pytest.raises(asyncio.CancelledError):
+        await execution
+    assert pidfd.find_by_arguments(["sleep", seconds]) == {}
+
+
+async def test_a_start_that_fails_for_one_who_has_gone(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_args: object, **_options: object) -> process.Child:
+        execution.cancel()
+        await asyncio.sleep(0)
+        raise HostFailure("cannot start it")
+
+    monkeypatch.setattr(process, "start", fail)
+    execution = asyncio.ensure_future(bed.commands.started(bed.order("true"), SILENT).__aenter__())
+    with pytest.raises(asyncio.CancelledError):
+        await execution
 
 
 async def test_the_callers_ends_are_released_before_the_wait(bed: Bed) -> None:

@@ -108,6 +108,7 @@ class ExecStreams:
         self._ends = ends
         self._running = running
         self._scope = scope
+        self._closing = asyncio.Lock()
 
     @property
     def stdin(self) -> ByteSink | None:
@@ -130,7 +131,9 @@ class ExecStreams:
 
     async def close(self) -> None:
         """What the command left behind when it ended by itself may stay, as it may after ExecSync."""
-        await to_the_end(self._scope.aclose(), name="close an exec")
+        # The second caller would go on where the first one waits, and hang up a terminal whose processes are not ended.
+        async with self._closing:
+            await to_the_end(self._scope.aclose(), name="close an exec")
 
 
 class StreamingExecs:

@@ -16,11 +16,16 @@ from typing import Final
 
 from isulad_py.host.failures import translate
 
+LOOK_AGAIN_SECONDS: Final = 0.005
+
 _STATE: Final = 0
 _SESSION: Final = 3
+_FLAGS: Final = 6
 _START_TIME: Final = 19
 """Positions in /proc/<pid>/stat behind the command's name, which may itself hold blanks and brackets."""
 
+_FORKED_ONLY: Final = 0x40
+"""PF_FORKNOEXEC (include/linux/sched.h)."""
 _ENDED: Final = frozenset({b"Z", b"X", b"x"})
 
 
@@ -42,6 +47,12 @@ def session(pid: int) -> int:
     """Number of the process that leads its session; 0 where there is none."""
     fields = _stat(pid)
     return int(fields[_SESSION]) if fields else 0
+
+
+def runs_its_parents_program(pid: int, started: int) -> bool:
+    """Whether it was forked and has executed no program since; false where it has ended."""
+    fields = _stat(pid)
+    return alive(pid, started) and bool(fields) and bool(int(fields[_FLAGS]) & _FORKED_ONLY)
 
 
 def _stat(pid: int) -> list[bytes]:
@@ -102,6 +113,15 @@ def reap(pid: int, started: int) -> None:
     if fields and fields[_STATE] in _ENDED and int(fields[_START_TIME]) == started:
         with contextlib.suppress(ChildProcessError):
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
+
+
+async def wait_program(pid: int, started: int) -> None:
+    """Returns when a process that was forked has executed a program, or has ended. The kernel tells nobody, so this
+    looks again and again: for a moment only."""
+    while runs_its_parents_program(pid, started):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+                await _until_end(pid, started)
 
 
 async def _until_end(pid: int, started: int) -> None:

@@ -95,7 +95,9 @@ class ContainerRuntime(Protocol):
         """Writes the bundle and runs monitor and runtime `create`. On failure nothing is left behind."""
         ...
 
-    async def start(self, container_id: ContainerId, handler: str) -> None: ...
+    async def start(self, container_id: ContainerId, handler: str) -> None:
+        """The container runs its own program then, or has ended: a signal is for that program to answer."""
+        ...
 
     async def kill(
         self,

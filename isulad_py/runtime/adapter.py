@@ -60,6 +60,8 @@ class Options(Struct, frozen=True, kw_only=True):
     create_seconds: float = 120.0
     command_seconds: float = 60.0
     """For a runtime's other commands but exec."""
+    program_seconds: float = 5.0
+    """For a started container to begin its own program; one on a file system that hangs need not do so."""
 
 
 _DEFAULTS: Final = Options(state="/var/run/isulad")
@@ -200,6 +202,9 @@ class OciRuntime:
 
     async def start(self, container_id: ContainerId, handler: str) -> None:
         await self._move(container_id, handler, "start", "created")
+        launched = await blocking.run(self._bundles.record, container_id)
+        if launched.family in DIRECT:
+            await _wait_program(container_id, launched.processes, self._options.program_seconds)
 
     async def pause(self, container_id: ContainerId, handler: str) -> None:
         await self._move(container_id, handler, "pause", "running")
@@ -313,3 +318,12 @@ class OciRuntime:
 
     async def versions(self) -> dict[str, str]:
         return await self._programs.versions()
+
+
+async def _wait_program(container_id: ContainerId, processes: Processes, seconds: float) -> None:
+    """Until then a signal meets the runtime's own code: at SIGTERM runc's ends with 2, and nothing has run."""
+    try:
+        async with asyncio.timeout(seconds):
+            await pidfd.wait_program(processes.pid, processes.pid_started)
+    except TimeoutError:
+        log.warning("container has not begun its program yet", container=container_id)

@@ -38,13 +38,17 @@ class SimulatedPrograms:
     def state(self) -> Path:
         return self.folder / "state"
 
-    def adapter(self, *, create_seconds: float = 20.0, criu: str = "criu") -> OciRuntime:
+    def adapter(self, *, create_seconds: float = 20.0, program_seconds: float = 60.0, criu: str = "criu") -> OciRuntime:
         return OciRuntime(
             handlers=self.handlers,
             facts=host_facts(),
             clock=SystemClock(),
             options=Options(
-                state=str(self.state), monitor=str(self.folder / "monitor"), criu=criu, create_seconds=create_seconds
+                state=str(self.state),
+                monitor=str(self.folder / "monitor"),
+                criu=criu,
+                create_seconds=create_seconds,
+                program_seconds=program_seconds,
             ),
         )
 

@@ -75,6 +75,46 @@ async def test_the_end_is_awaited(sleeper: subprocess.Popen[bytes]) -> None:
     await pidfd.wait_end(sleeper.pid, started)
 
 
+@pytest.fixture
+def held() -> Iterator[tuple[int, int]]:
+    """A forked process, and what it waits for before it executes a program: a byte. Without one it ends."""
+    gate, ours = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(ours)
+        if os.read(gate, 1):
+            os.execvp("sleep", ["sleep", "1000"])
+        os._exit(0)
+    os.close(gate)
+    yield pid, ours
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(ours)
+
+
+async def test_a_program_of_its_own_is_awaited(held: tuple[int, int]) -> None:
+    pid, gate = held
+    started = pidfd.start_time(pid)
+    waiting = asyncio.ensure_future(pidfd.wait_program(pid, started))
+    await asyncio.wait([waiting], timeout=pidfd.LOOK_AGAIN_SECONDS * 3)
+    assert not waiting.done()
+    assert pidfd.runs_its_parents_program(pid, started)
+    os.write(gate, b"go")
+    await waiting
+    assert not pidfd.runs_its_parents_program(pid, started)
+    assert pidfd.alive(pid, started)
+    await pidfd.wait_program(pid, started)
+
+
+async def test_one_that_ends_instead_is_not_waited_for(held: tuple[int, int]) -> None:
+    pid, _ = held
+    waiting = asyncio.ensure_future(pidfd.wait_program(pid, pidfd.start_time(pid)))
+    await asyncio.sleep(0)
+    os.kill(pid, signal.SIGKILL)
+    await waiting
+    await pidfd.wait_program(pid, 1)
+
+
 async def test_a_wait_can_be_cancelled_and_leaves_no_descriptor(sleeper: subprocess.Popen[bytes]) -> None:
     before = descriptors()
     waiting = asyncio.ensure_future(pidfd.wait_end(sleeper.pid, pidfd.start_time(sleeper.pid)))

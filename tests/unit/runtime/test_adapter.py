@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 from pathlib import Path
 
 import pytest
+import structlog
 
 from isulad_py.host import pidfd
 from isulad_py.model.errors import DeadlineExceeded, FailedPrecondition, InvalidInput, NotFound
@@ -52,6 +54,32 @@ async def test_another_daemon_takes_over(programs: SimulatedPrograms) -> None:
     await later.kill(wanted.id, "runc", signal.SIGTERM)
     assert (await waiting).exit_code == 143
     await later.delete(wanted.id, "runc")
+
+
+async def test_a_started_container_runs_its_own_program(programs: SimulatedPrograms) -> None:
+    """One whose first process is held up behind the runtime's `start`."""
+    runtime = programs.adapter()
+    wanted = launch(["sleep", "1000"])
+    processes = await runtime.create(wanted)
+    os.kill(processes.pid, signal.SIGSTOP)
+    starting = asyncio.ensure_future(runtime.start(wanted.id, "runc"))
+    while (programs.state / "runtime/runc" / wanted.id / "exec.fifo").exists():
+        await asyncio.sleep(0)
+    os.kill(processes.pid, signal.SIGCONT)
+    await starting
+    assert not pidfd.runs_its_parents_program(processes.pid, processes.pid_started)
+    await runtime.delete(wanted.id, "runc")
+
+
+async def test_a_program_that_does_not_begin_is_not_waited_for_for_ever(programs: SimulatedPrograms) -> None:
+    runtime = programs.adapter(program_seconds=0.05)
+    wanted = launch(["sleep", "1000"])
+    processes = await runtime.create(wanted)
+    os.kill(processes.pid, signal.SIGSTOP)
+    with structlog.testing.capture_logs() as lines:
+        await runtime.start(wanted.id, "runc")
+    assert ("container has not begun its program yet", wanted.id) in [(x["event"], x.get("container")) for x in lines]
+    await runtime.delete(wanted.id, "runc")
 
 
 async def test_a_create_that_fails_leaves_nothing(programs: SimulatedPrograms) -> None:

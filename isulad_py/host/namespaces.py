@@ -216,5 +216,7 @@ def write_sysctls(sysctls: Mapping[str, str], denied: dict[str, str] | None = No
             reason = (error.strerror or "").lower()
             # EACCES: visible in every network namespace, but set in the host's only.
             if error.errno in _NOT_TAKEN:
-                raise InvalidInput(f"sysctl {name}: the kernel does not take {value!r}: {reason}") from error
+                raise InvalidInput(
+                    f"config.linux.sysctls[{name}]: the kernel does not take {value!r}: {reason}"
+                ) from error
             raise HostFailure(f"sysctl {name}: {reason}") from error

@@ -148,11 +148,12 @@ def failure(step: str, message: str, *, program: str = "") -> EngineError:
         return NotFound(text)
     if _STATE.search(message) or (step == "update" and _BUSY.search(message)):
         return FailedPrecondition(text)
+    limits = "linux" if step == "update" else "config.linux.resources"
     if _UNIFIED.search(message):
-        return InvalidInput(f"linux.resources.unified: {text}")
+        return InvalidInput(f"{limits}.unified: {text}")
     if _REQUEST.search(message):
         field = next((field for words, field in _FIELDS.items() if words in message), "")
-        return InvalidInput(f"linux.resources.{field}: {text}" if field and "exec" not in step else text)
+        return InvalidInput(f"{limits}.{field}: {text}" if field and "exec" not in step else text)
     return HostFailure(text)
 
 

@@ -37,9 +37,12 @@ PING: Final = {"net.ipv4.ping_group_range": "0 2147483647"}
 
 def check(sysctls: Mapping[str, str], *, network: bool, ipc: bool) -> None:
     """Raises InvalidInput naming the first one that belongs to no namespace of the pod: set, it would change the host.
-    `network` tells of the UTS namespace too."""
+    `network` tells of the UTS namespace too. Nor can one have two values, by two spellings of its name."""
+    values: dict[str, str] = {}
     for name, value in sysctls.items():
         path = sysctl_path(name).removeprefix(_ROOT)
+        if values.setdefault(path, value) != value:
+            raise InvalidInput(f"config.linux.sysctls: {name} has another value by another spelling")
         if path.startswith("net/"):
             owned, kind = network, "network"
         elif path in _IPC or path.startswith("fs/mqueue/"):
@@ -47,11 +50,15 @@ def check(sysctls: Mapping[str, str], *, network: bool, ipc: bool) -> None:
         elif path in _UTS:
             owned, kind = network, "UTS"
         else:
-            raise InvalidInput(f"linux.sysctls: {name} belongs to no namespace, setting it would change the host")
+            raise InvalidInput(
+                f"config.linux.sysctls: {name} belongs to no namespace, setting it would change the host"
+            )
         if not owned:
-            raise InvalidInput(f"linux.sysctls: {name} belongs to the {kind} namespace, which is the host's here")
+            raise InvalidInput(
+                f"config.linux.sysctls: {name} belongs to the {kind} namespace, which is the host's here"
+            )
         if "\0" in value:
-            raise InvalidInput(f"linux.sysctls: the value of {name} has a NUL in it")
+            raise InvalidInput(f"config.linux.sysctls: the value of {name} has a NUL in it")
 
 
 def names_interface(name: str) -> bool:

@@ -11,7 +11,7 @@ from isulad_py.model.resources import Resources
 from isulad_py.spec import checks
 from isulad_py.spec.schema import Cpu, DeviceRule, HugepageLimit, LinuxResources, Memory, Pids
 
-FIELD: Final = "linux.resources"
+FIELD: Final = "config.linux.resources"
 UNLIMITED: Final = -1
 CPU_LIST: Final = re.compile(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*")
 """cpuset(7), list format. No kernel counts to a hundred thousand processors."""

@@ -14,14 +14,15 @@ class CheckpointServicer:
 
     async def checkpoint_container(self, request: cri.CheckpointContainerRequest) -> cri.CheckpointContainerResponse:
         container_id = calls.container_id(request.container_id)
-        location = checks.absolute(request.location, "location")
+        location = checks.straight(request.location, "location")
         timeout = checks.at_least(0, request.timeout, "timeout")
         await self._checkpoints.container(container_id, location, timeout)
         return cri.CheckpointContainerResponse()
 
     async def checkpoint_pod(self, request: cri.CheckpointPodRequest) -> cri.CheckpointPodResponse:
         pod_id = calls.pod_id(request.pod_sandbox_id)
-        directory = checks.absolute(request.output_path, "output_path")
+        directory = checks.straight(request.output_path, "output_path")
+        checks.at_most(checks.LIST_MAX, request.container_ids, "container_ids")
         members = [
             checks.required_name(each, f"container_ids[{index}]") for index, each in enumerate(request.container_ids)
         ]
@@ -29,7 +30,7 @@ class CheckpointServicer:
         return cri.CheckpointPodResponse()
 
     async def restore_pod(self, request: cri.RestorePodRequest) -> cri.RestorePodResponse:
-        directory = checks.absolute(request.checkpoint_path, "checkpoint_path")
+        directory = checks.straight(request.checkpoint_path, "checkpoint_path")
         config = pods.pod_config_if_given(request.config, "config")
         configs = [
             containers.container_config(each, f"container_configs[{index}]")

@@ -150,7 +150,12 @@ def test_a_spec_may_tell_no_program(spec: bytes) -> None:
 def test_a_limit_that_cannot_be_is_the_requests_fault_and_has_its_name(message: str, field: str) -> None:
     error = runc.failure("create", message)
     assert type(error) is InvalidInput
-    assert str(error) == f"linux.resources.{field}: create: {message}"
+    assert str(error) == f"config.linux.resources.{field}: create: {message}"
+
+
+def test_a_limit_of_an_update_has_the_updates_name() -> None:
+    error = runc.failure("update", 'unable to set unified resource "memory.high": invalid argument')
+    assert str(error).startswith("linux.unified: update: ")
 
 
 @pytest.mark.parametrize(

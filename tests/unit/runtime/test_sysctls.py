@@ -48,6 +48,12 @@ def test_the_namespace_has_to_be_the_pods(name: str, network: bool, ipc: bool) -
         sysctls.check({name: "1"}, network=network, ipc=ipc)
 
 
+def test_two_spellings_of_one_have_one_value() -> None:
+    sysctls.check({"net.core.somaxconn": "1", "net/core/somaxconn": "1"}, network=True, ipc=True)
+    with pytest.raises(InvalidInput, match=r"^config\.linux\.sysctls: net/core/somaxconn has another value"):
+        sysctls.check({"net.core.somaxconn": "1", "net/core/somaxconn": "2"}, network=True, ipc=True)
+
+
 def test_a_value_with_a_nul_is_refused() -> None:
     with pytest.raises(InvalidInput, match="NUL"):
         sysctls.check({"net.x.y": "1\0"}, network=True, ipc=True)

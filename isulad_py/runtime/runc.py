@@ -12,7 +12,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, InvalidInput, NotFound
+from isulad_py.model.errors import (
+    EngineError,
+    FailedPrecondition,
+    HostFailure,
+    InvalidInput,
+    NotFound,
+    ResourceExhausted,
+)
 from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.ports.runtime import HandlerFeatures
 
@@ -123,6 +130,8 @@ _REQUEST: Final = re.compile(
     re.IGNORECASE,
 )
 """What the image or the kernel does not have: the same request would fail again."""
+_EXHAUSTED: Final = re.compile("no space left on device|disk quota exceeded|too many open files", re.IGNORECASE)
+"""ENOSPC is also what the kernel says to one mount too many (fs.mount-max)."""
 _UNIFIED: Final = re.compile(r"unified resource|(?:open|write to) `[a-z]+\.[A-Za-z0-9_.]+`", re.IGNORECASE)
 """A file of cgroup v2 by its own name: the kernel has it not, or does not take the value."""
 _FIELDS: Final = {
@@ -139,7 +148,8 @@ _FIELDS: Final = {
 
 def failure(step: str, message: str, *, program: str = "") -> EngineError:
     """The error to raise for a runtime's message: NotFound for a container it does not know, FailedPrecondition where
-    its state is in the way, InvalidInput where the request is, else HostFailure. `program`, which was to be run, is
+    its state is in the way, InvalidInput where the request is, ResourceExhausted where the host has no more, else
+    HostFailure. `program`, which was to be run, is
     named where the runtime (crun) keeps it to itself."""
     if program and program not in message and "open executable" in message:
         message = message.replace("open executable", f"open executable {program}", 1)
@@ -154,7 +164,7 @@ def failure(step: str, message: str, *, program: str = "") -> EngineError:
     if _REQUEST.search(message):
         field = next((field for words, field in _FIELDS.items() if words in message), "")
         return InvalidInput(f"{limits}.{field}: {text}" if field and "exec" not in step else text)
-    return HostFailure(text)
+    return ResourceExhausted(text) if _EXHAUSTED.search(message) else HostFailure(text)
 
 
 class _Process(Struct, frozen=True):

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from isulad_py.model.errors import EngineError, FailedPrecondition, HostFailure, InvalidInput, NotFound
+from isulad_py.model.errors import (
+    EngineError,
+    FailedPrecondition,
+    HostFailure,
+    InvalidInput,
+    NotFound,
+    ResourceExhausted,
+)
 from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.ports.runtime import HandlerFeatures
 from isulad_py.runtime import runc
@@ -102,7 +109,8 @@ def test_a_long_message_is_cut_at_its_start() -> None:
         ),
         ("mount `/tmp` to `etc/passwd`: Not a directory", InvalidInput),
         ("mkdir `/etc/passwd/x`: Not a directory", InvalidInput),
-        ("unable to apply cgroup configuration: no space left on device", HostFailure),
+        ("unable to apply cgroup configuration: no space left on device", ResourceExhausted),
+        ('error mounting "/tmp" to rootfs at "/x": no space left on device', ResourceExhausted),
         ("", HostFailure),
     ],
 )

@@ -201,9 +201,9 @@ class OciRuntime:
             note_failure(error, cleanup)
 
     async def start(self, container_id: ContainerId, handler: str) -> None:
-        await self._move(container_id, handler, "start", "created")
-        launched = await blocking.run(self._bundles.record, container_id)
-        if launched.family in DIRECT:
+        launched = await self._move(container_id, handler, "start", "created")
+        # crun's code leaves signals to the kernel, as a new program does, and may itself be what runs (WebAssembly).
+        if launched.family == "runc":
             await _wait_program(container_id, launched.processes, self._options.program_seconds)
 
     async def pause(self, container_id: ContainerId, handler: str) -> None:
@@ -212,13 +212,14 @@ class OciRuntime:
     async def resume(self, container_id: ContainerId, handler: str) -> None:
         await self._move(container_id, handler, "resume", "paused")
 
-    async def _move(self, container_id: ContainerId, handler: str, command: str, needed: str) -> None:
+    async def _move(self, container_id: ContainerId, handler: str, command: str, needed: str) -> Launched:
         """Asks first: runtimes differ in what they refuse."""
-        await blocking.run(self._bundles.record, container_id)
+        launched = await blocking.run(self._bundles.record, container_id)
         state = await blocking.run(self._read_state, container_id, handler)
         if state not in {"", needed}:
             raise FailedPrecondition(f"{command}: container {container_id} is {state}, not {needed}")
         await self._programs.call(Call(handler=handler, words=(command, container_id), step=command))
+        return launched
 
     async def kill(
         self,
@@ -321,7 +322,7 @@ class OciRuntime:
 
 
 async def _wait_program(container_id: ContainerId, processes: Processes, seconds: float) -> None:
-    """Until then a signal meets the runtime's own code: at SIGTERM runc's ends with 2, and nothing has run."""
+    """Until then a signal meets runc's own code, which has handlers: at SIGTERM it ends with 2, and nothing has run."""
     try:
         async with asyncio.timeout(seconds):
             await pidfd.wait_program(processes.pid, processes.pid_started)

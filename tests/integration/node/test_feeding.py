@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,15 @@ def test_pulled_with_a_line_for_each_step(node: Node) -> None:
     assert err.splitlines()[-1].startswith(f"isulad image: registry {node.registry}: image {node.registry}/absent:1")
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Where the tests run in a shell's background SIGINT is ignored, and what is ignored stays so in a new program."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_pull_ends_in_the_daemon_too(node: Node) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(20)

@@ -35,6 +35,7 @@ from isulad_py.engine.specs import Specs
 from isulad_py.engine.stats import Stats
 from isulad_py.engine.streams import StreamOpener
 from isulad_py.engine.sweeper import Sweeper
+from isulad_py.engine.updates import Updates
 from isulad_py.host.files import read_limited
 from isulad_py.model.errors import EngineError, InvalidInput
 from isulad_py.model.handlers import RuntimeHandler
@@ -80,6 +81,7 @@ class _Foundation:
     images: Images
     cgroups: PodCgroups
     specs: Specs
+    updates: Updates
 
 
 def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullReport = report_nothing) -> Services:
@@ -139,7 +141,7 @@ def build_services(config: Config, adapters: Adapters, tasks: Tasks, on_pull: Pu
         recovery=Recovery(
             registry=base.registry,
             images=base.images,
-            containers=containers,
+            updates=base.updates,
             pods=pods,
             checkpoints=checkpoints,
             exits=base.exits,
@@ -214,6 +216,7 @@ def _foundation(config: Config, adapters: Adapters, tasks: Tasks, on_pull: PullR
         images=images,
         cgroups=cgroups,
         specs=specs,
+        updates=Updates(registry=registry, runtime=runtime, specs=specs, locks=locks, tasks=tasks),
     )
 
 
@@ -241,6 +244,7 @@ def _containers(adapters: Adapters, base: _Foundation, tasks: Tasks) -> Containe
         runtime=adapters.runtime,
         rootfs=adapters.rootfs,
         restores=restores,
+        updates=base.updates,
         specs=base.specs,
         exits=base.exits,
         events=base.events,

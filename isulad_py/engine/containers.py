@@ -20,6 +20,7 @@ from isulad_py.engine.registry import Registry, container_name
 from isulad_py.engine.restores import Restores, Source
 from isulad_py.engine.specs import Built, Specs
 from isulad_py.engine.undo import Undo
+from isulad_py.engine.updates import Updates
 from isulad_py.model.container import ContainerConfig, ContainerRecord, ContainerState, ExitFact, Processes
 from isulad_py.model.errors import (
     DeadlineExceeded,
@@ -30,7 +31,7 @@ from isulad_py.model.errors import (
 )
 from isulad_py.model.events import EventKind
 from isulad_py.model.ids import ContainerId, new_id
-from isulad_py.model.lifecycle import can_start, can_stop, can_update
+from isulad_py.model.lifecycle import can_start, can_stop
 from isulad_py.model.pod import PodConfig, PodRecord, PodState, PodUsers
 from isulad_py.model.resources import Resources
 from isulad_py.model.security import NamespaceMode, NamespaceOptions
@@ -57,6 +58,7 @@ class Containers:
         runtime: ContainerRuntime,
         rootfs: RootFilesystems,
         restores: Restores,
+        updates: Updates,
         specs: Specs,
         exits: Exits,
         events: Events,
@@ -70,6 +72,7 @@ class Containers:
         self._runtime = runtime
         self._rootfs = rootfs
         self._restores = restores
+        self._updates = updates
         self._specs = specs
         self._exits = exits
         self._events = events
@@ -328,30 +331,8 @@ class Containers:
         await self._registry.containers.forget(record.id)
 
     async def update(self, container_id: str, wanted: Resources) -> None:
-        """CRI UpdateContainerResources: all of it or nothing; what is not given stays as it is."""
-        record = self._registry.containers.require(container_id)
-        async with self._locks.of(record.id):
-            record = self._registry.containers.require(record.id)
-            if not can_update(record.state):
-                raise FailedPrecondition(f"container {record.id} is {record.state.value}: nothing to update")
-            if record.to_restore:
-                raise FailedPrecondition(f"container {record.id} is restored by its start: nothing to update yet")
-            wanted = with_swap(record.resources, wanted)
-            merged = merge(record.resources, wanted)
-            self._specs.check_limits(merged)
-            # All limits again: systemd, told of one by the runtime, writes over those that it was not told of (crun 1.8
-            # tells few, none the files of `unified`). A score is each process's own, and not undone by that.
-            whole = msgspec.structs.replace(merged, oom_score_adj=wanted.oom_score_adj)
-            effective = self._specs.effective(whole)
-            async with Undo(tasks=self._tasks) as undo:
-                undo.push("put limits back", await self._runtime.update(record.id, record.runtime_handler, effective))
-                undo.push("put the record back", partial(self._retell, record.id, record.resources))
-                await self._amend(record.id, resources=merged)
-
-    async def _retell(self, container_id: ContainerId, former: Resources) -> None:
-        """A caller that went away while the record was written has it written all the same (engine.registry)."""
-        if self._registry.containers.require(container_id).resources != former:
-            await self._amend(container_id, resources=former)
+        """CRI UpdateContainerResources (engine.updates)."""
+        await self._updates.run(container_id, wanted)
 
     async def reopen_log(self, container_id: str) -> None:
         """CRI ReopenContainerLog: after the kubelet has renamed the file."""
@@ -399,23 +380,3 @@ def check_namespaces(pod: NamespaceOptions, asked: NamespaceOptions) -> None:
         raise InvalidInput(f"{field}.userns_options: not those of the pod")
     if asked.pid is NamespaceMode.NODE and pod.pid is not NamespaceMode.NODE:
         raise InvalidInput(f"{field}.pid: NODE in a pod with {pod.pid.name}")
-
-
-def merge(old: Resources, new: Resources) -> Resources:
-    """`old` with every field that `new` specifies, every page size and every file of `unified`."""
-    given = {name: value for name in Resources.__struct_fields__ if (value := getattr(new, name))}
-    if new.hugepage_limits:
-        limits = {limit.page_size: limit for limit in (*old.hugepage_limits, *new.hugepage_limits)}
-        given["hugepage_limits"] = tuple(limits.values())
-    if new.unified:
-        given["unified"] = old.unified | new.unified
-    return msgspec.structs.replace(old, **given)
-
-
-def with_swap(old: Resources, new: Resources) -> Resources:
-    """`new`, with the limit of memory and swap together where a new memory limit moves it along: a container without
-    swap (both limits the same, as kubelets send them) stays without."""
-    without = old.memory_swap_limit_bytes == old.memory_limit_bytes > 0
-    if not without or not new.memory_limit_bytes or new.memory_swap_limit_bytes:
-        return new
-    return msgspec.structs.replace(new, memory_swap_limit_bytes=new.memory_limit_bytes)

@@ -10,11 +10,12 @@ import msgspec
 import structlog
 
 from isulad_py.engine.checkpoints import Checkpoints
-from isulad_py.engine.containers import START_FAILED_CODE, Containers
+from isulad_py.engine.containers import START_FAILED_CODE
 from isulad_py.engine.exits import Exits
 from isulad_py.engine.images import Images
 from isulad_py.engine.pods import Pods
 from isulad_py.engine.registry import POD, Registry
+from isulad_py.engine.updates import Updates
 from isulad_py.model.container import ContainerRecord, ContainerState, ExitFact
 from isulad_py.model.errors import EngineError, NotFound
 from isulad_py.model.pod import PodRecord, PodState
@@ -43,7 +44,7 @@ class Recovery:
         *,
         registry: Registry,
         images: Images,
-        containers: Containers,
+        updates: Updates,
         pods: Pods,
         checkpoints: Checkpoints,
         exits: Exits,
@@ -54,7 +55,7 @@ class Recovery:
     ) -> None:
         self._registry = registry
         self._images = images
-        self._containers = containers
+        self._updates = updates
         self._pods = pods
         self._checkpoints = checkpoints
         self._exits = exits
@@ -99,6 +100,8 @@ class Recovery:
             record = await (self._settle_restore(record) if record.to_restore else self._settle_start(record))
         if record.to_restore:
             return
+        if record.updating_to is not None:
+            await self._updates.finish(record, record.updating_to)
         self._exits.watch(record)
         await self._runtime.end_commands(record.id)
 

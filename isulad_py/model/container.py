@@ -159,6 +159,8 @@ class ContainerRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     processes: Processes = Processes()
     resources: Resources = Resources()
     """As last set by CreateContainer or UpdateContainerResources."""
+    updating_to: Resources | None = None
+    """What an update that is under way was asked to set."""
     mounts: tuple[Mount, ...] = ()
     """As reported in the status: the requested ones, resolved."""
     cgroup_path: str = ""

@@ -84,7 +84,7 @@ def _cpu(resources: Resources, field: str) -> Cpu | None:
     if quota not in {UNLIMITED, 0} and quota < SHORTEST_CPU_US:
         raise InvalidInput(f"{field}.cpu_quota: {quota} is neither -1 nor at least 1000 microseconds")
     for name, value in (("cpuset_cpus", resources.cpuset_cpus), ("cpuset_mems", resources.cpuset_mems)):
-        if value and not CPU_LIST.fullmatch(value):
+        if value and not _is_list(value):
             raise InvalidInput(f"{field}.{name}: not a list like 0-3,7: {value!r}")
     cpu = Cpu(
         shares=shares or None,
@@ -94,6 +94,13 @@ def _cpu(resources: Resources, field: str) -> Cpu | None:
         mems=resources.cpuset_mems,
     )
     return None if cpu == Cpu() else cpu
+
+
+def _is_list(value: str) -> bool:
+    if not CPU_LIST.fullmatch(value):
+        return False
+    ranges = (part.split("-") for part in value.split(","))
+    return all(int(ends[0]) <= int(ends[-1]) for ends in ranges)
 
 
 def _hugepages(resources: Resources, host: HostFacts, field: str) -> tuple[HugepageLimit, ...]:

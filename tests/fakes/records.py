@@ -60,4 +60,4 @@ class MemoryRecords:
     def _check_write(self) -> None:
         self._check_open()
         if self.failing is not None:
-            raise self.failing
+            raise type(self.failing)(self.failing.message)

@@ -15,6 +15,7 @@ import grpc
 import pytest
 
 from isulad_py.host import namespaces
+from tests.stand.cgroups import cgroups_named
 from tests.stand.daemon import PROJECT
 from tests.stand.disk import mounts_below
 from tests.stand.node import Node, stand_node
@@ -61,6 +62,10 @@ def whole_life(node: Node, config: Any = None) -> None:
     pod_id = node.run_pod(config)
     container_id = node.run_container(pod_id)
     node.exec(container_id, "true")
+    limits = node.m.LinuxContainerResources(cpu_shares=512, oom_score_adj=987)
+    node.call(
+        "UpdateContainerResources", node.m.UpdateContainerResourcesRequest(container_id=container_id, linux=limits)
+    )
     node.stop(container_id)
     second = node.run_container(pod_id, "true", name="second")
     node.wait_exit(second)
@@ -82,6 +87,11 @@ def check_world(node: Node) -> None:
         status = node.status(container.id)
         if status.state == node.m.CONTAINER_RUNNING:
             assert node.exec(container.id, "true").exit_code == 0
+            shares = [folder / "cpu.shares" for folder in cgroups_named(container.id)]  # of cgroup v1
+            told = status.resources.linux
+            assert {file.read_text().strip() for file in shares if file.exists()} <= {str(told.cpu_shares or 1024)}
+            score = node.exec(container.id, "cat", "/proc/1/oom_score_adj").stdout.strip()
+            assert (score == b"987") is (told.oom_score_adj == 987)
         if status.state == node.m.CONTAINER_EXITED:
             assert status.finished_at > 0
             assert status.reason

@@ -13,6 +13,7 @@ from isulad_py.model.container import ContainerState, ImageSpec, Mount
 from isulad_py.model.errors import HostFailure
 from isulad_py.model.ids import ContainerId
 from isulad_py.model.pod import PodEnvironment, PodState
+from isulad_py.model.resources import Resources
 from isulad_py.model.security import NamespaceMode
 from tests.unit.engine.node import IMAGE, Node, World
 
@@ -189,6 +190,24 @@ async def test_a_start_that_was_under_way_is_settled_by_the_runtime(world: World
         await world.runtime.start(container_id, "runc")
     async with world.daemon() as node:
         assert node.services.queries.container(container_id).state is ContainerState.RUNNING
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_an_update_that_was_under_way_is_made_again(world: World, *, refused: bool) -> None:
+    asked, wanted = Resources(cpu_shares=512, oom_score_adj=900), Resources(cpuset_cpus="1", memory_limit_bytes=1 << 26)
+    async with world.daemon() as node:
+        await node.pull()
+        container_id = await node.run_container(await node.run_pod(), resources=asked)
+        await node.services.registry.containers.amend(container_id, lambda old: replace(old, updating_to=wanted))
+    if refused:
+        world.runtime.faults.fail_once("update", HostFailure("refused"))
+    async with world.daemon() as node:
+        whole = Resources(cpu_shares=512, cpuset_cpus="1", memory_limit_bytes=1 << 26)
+        assert world.runtime.containers[container_id].resources == ([] if refused else [whole])
+        record = node.services.queries.container(container_id)
+        assert record.resources == (asked if refused else replace(whole, oom_score_adj=900))
+        assert record.updating_to is None
+        assert record.state is ContainerState.RUNNING
 
 
 async def test_a_record_that_is_put_aside_keeps_only_its_own(world: World) -> None:

@@ -101,6 +101,7 @@ def test_unified_is_of_controllers_that_the_host_has() -> None:
         (Resources(cpu_quota_us=-2), "cpu_quota"),
         (Resources(cpu_quota_us=999), "cpu_quota"),
         (Resources(cpuset_cpus="0-"), "cpuset_cpus"),
+        (Resources(cpuset_cpus="0,3-1"), "cpuset_cpus"),
         (Resources(cpuset_mems="a"), "cpuset_mems"),
         (Resources(cpuset_cpus="0\n"), "cpuset_cpus"),
         (Resources(cpuset_cpus="0-999999"), "cpuset_cpus"),

@@ -88,7 +88,8 @@ def test_the_gate_fails_when_this_daemon_dies_before_it_is_opened() -> None:
 PROGRAM = """#!/usr/bin/env python3
 import os, sys
 sync, gate = int(os.environ["_OCI_SYNCPIPE"]), int(os.environ["_OCI_STARTPIPE"])
-open("placed", "w").write("opened" if os.read(gate, 1) == b"\\0" else "lost")
+word = "opened" if os.read(gate, 1) == b"\\0" else "lost"
+open("placed", "w").write(word)
 {body}
 """
 

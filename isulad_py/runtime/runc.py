@@ -24,6 +24,8 @@ from isulad_py.model.handlers import RuntimeHandler
 from isulad_py.ports.runtime import HandlerFeatures
 
 MESSAGE_LIMIT: Final = 2000
+WORD_LIMIT: Final = 300
+_WORD: Final = re.compile(r"[^\s\"`]+")
 OK_LEVELS: Final = frozenset({"trace", "debug", "info", "warning", "warn", "notice"})
 
 
@@ -90,19 +92,29 @@ def error_of(output: bytes) -> str:
             others.append(line.strip())
         elif entry.get("level", "error") not in OK_LEVELS:
             errors.append(str(entry["msg"]).strip())
-    if errors:
-        return errors[-1][-MESSAGE_LIMIT:]
-    return "\n".join(line for line in others if line)[-MESSAGE_LIMIT:]
+    return _shortened(errors[-1] if errors else "\n".join(line for line in others if line))[-MESSAGE_LIMIT:]
+
+
+def _shortened(message: str) -> str:
+    """With its long paths abridged: else what is said of them would be beyond the limit."""
+    return _WORD.sub(lambda word: _abridged(word[0]), message)
+
+
+def _abridged(word: str) -> str:
+    return word if len(word) <= WORD_LIMIT else f"{word[:100]}...{word[-100:]}"
 
 
 def _log_entry(line: str) -> dict[str, Any] | None:
+    """Also of a line that has no end: the monitor passes on 8 KiB."""
     if not line.startswith("{"):
         return None
-    try:
-        entry = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeError):
-        return None
-    return entry if isinstance(entry, dict) and "msg" in entry else None
+    for ending in ("", '"}'):
+        try:
+            entry = msgspec.json.decode(line.rstrip("\\") + ending)
+        except (msgspec.DecodeError, UnicodeError):
+            continue
+        return entry if isinstance(entry, dict) and "msg" in entry else None
+    return None
 
 
 _UNKNOWN: Final = re.compile(r"container(?: \S+)? does not exist|/status`: No such file or directory")
@@ -118,7 +130,7 @@ _STATE: Final = re.compile(
 _BUSY: Final = re.compile(r"unable to set memory limit|device or resource busy", re.IGNORECASE)
 """An update to less memory than is in use (v1)."""
 _REQUEST: Final = re.compile(
-    r"executable file .* not found|open executable[: ]|exec: \"[^\"]*\": |exec format error"
+    r"executable file (?:`|.*not found)|open executable[: ]|exec: \"[^\"]*(?:\": |$)|exec format error"
     r"|numerical result out of range|(?:failed to write|writing file) .*invalid argument|allowed cpu-shares is"
     r"|unable to set memory limit|memory limit could be too low"
     r"|error mounting .*not a directory|mount `.*`: not a directory|mkdir `.*`: not a directory"

@@ -251,6 +251,16 @@ async def test_a_program_that_is_missing_is_named_and_leaves_nothing(bed: Bed) -
     assert await bed.runtime.present() == frozenset()
 
 
+@pytest.mark.parametrize("length", [1000, 3000, 4095, 5000, 12_000])
+async def test_a_program_with_a_long_path_is_the_requests_fault(bed: Bed, length: int) -> None:
+    path = ("/missing" * length)[:length]
+    with pytest.raises(InvalidInput, match="create: "):
+        await bed.runtime.create(bed.launch((path,)))
+    container_id, _ = await bed.running()
+    with pytest.raises(InvalidInput, match="exec /missing"):
+        await bed.run_in(container_id, path)
+
+
 async def test_wrong_input_leaves_nothing(bed: Bed) -> None:
     with pytest.raises(InvalidInput, match="nobody"):
         await bed.runtime.create(bed.launch(FOR_EVER, handler="nobody"))

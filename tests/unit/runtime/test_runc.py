@@ -63,7 +63,9 @@ WARNING = b'{"level":"warning","msg":"odd","time":"2026-01-01T00:00:00Z"}\n'
         (b'{"msg":"crun says","level":"error"}\n', "crun says"),
         (b'{"msg":"no level"}', "no level"),
         (b"panic: plain\n\n  words\n", "panic: plain\nwords"),
-        (b'{"level":"error","msg":"cut off', '{"level":"error","msg":"cut off'),
+        (b'{"level":"error","msg":"cut off', "cut off"),
+        (b'{"level":"error","msg":"cut \\"off\\', 'cut "off'),
+        (b'{"level":"error"', '{"level":"error"'),
         (b"[1]\n{}\n", "[1]\n{}"),
         (b"\xff", "\ufffd"),
         (WARNING, ""),
@@ -75,7 +77,16 @@ def test_the_last_error_counts(output: bytes, message: str) -> None:
 
 
 def test_a_long_message_is_cut_at_its_start() -> None:
-    assert len(runc.error_of(b"x" * 10_000)) == runc.MESSAGE_LIMIT
+    assert len(runc.error_of(b"xy " * 10_000 + b"the end")) == runc.MESSAGE_LIMIT
+    assert runc.error_of(b"xy " * 10_000 + b"the end").endswith("xy the end")
+
+
+def test_long_paths_leave_room_for_what_is_said_of_them() -> None:
+    path = "/a" * 2000
+    said = runc.error_of(f'exec: "{path}": stat {path}: no such file or directory'.encode())
+    first, second = (f"{word[:100]}...{word[-100:]}" for word in (path, f"{path}:"))
+    assert said == f'exec: "{first}": stat {second} no such file or directory'
+    assert type(runc.failure("create", said)) is InvalidInput
 
 
 @pytest.mark.parametrize(
@@ -101,6 +112,8 @@ def test_a_long_message_is_cut_at_its_start() -> None:
         ('unable to start container process: exec: "/etc": permission denied', InvalidInput),
         ('unable to start container process: exec: "/x": stat /x: no such file or directory', InvalidInput),
         ("executable file `x` not found in $PATH: No such file or directory", InvalidInput),
+        ("executable file `/a: No such file or directory", InvalidInput),
+        ('unable to start container process: exec: "/a/path/without/an/e', InvalidInput),
         ("open executable: Permission denied", InvalidInput),
         ('error mounting "/tmp" to rootfs at "/etc/passwd": mount /tmp: not a directory', InvalidInput),
         (

@@ -362,6 +362,7 @@ class _PodCheckpoints:
     ) -> RestoredPod:
         await self._engine.at("pod_checkpoints.restore")
         assert config is not None
+        self._engine.checkpoints.append((directory, runtime_handler, dict(options)))
         pod = self._engine.add_pod(config=config, runtime_handler=runtime_handler)
         made = [(each.metadata.name, self._engine.add_container(pod, config=each).id) for each in configs]
         return RestoredPod(id=pod.id, containers=tuple(made))

@@ -53,6 +53,8 @@ async def test_a_pod_is_restored(served: Served, client: Any) -> None:
     image = m.ImageSpec(image="busybox")
     request = m.RestorePodRequest(
         checkpoint_path="/tmp/x",
+        runtime_handler="crun",
+        options={"a": "b"},
         config=m.PodSandboxConfig(metadata=m.PodSandboxMetadata(name="web", uid="1", namespace="d")),
         container_configs=[
             m.ContainerConfig(metadata=m.ContainerMetadata(name=name), image=image) for name in ("one", "two")
@@ -60,6 +62,7 @@ async def test_a_pod_is_restored(served: Served, client: Any) -> None:
     )
     answer = await client.runtime.RestorePod(request)
     assert served.engine.registry.pods[answer.pod_sandbox_id].config.metadata.name == "web"
+    assert served.engine.checkpoints == [("/tmp/x", "crun", {"a": "b"})]
     assert [each.name for each in answer.restored_containers] == ["one", "two"]
     for each in answer.restored_containers:
         assert served.engine.registry.containers[each.container_id].pod_id == answer.pod_sandbox_id

@@ -28,6 +28,8 @@ async def test_pod_stats(served: Served, client: Any) -> None:
     assert [part.attributes.id for part in answer.stats.linux.containers] == [container.id]
     listed = await client.runtime.ListPodSandboxStats(client.m.ListPodSandboxStatsRequest())
     assert [each.linux.cpu.usage_core_nano_seconds.value for each in listed.stats] == [9]
+    none = await client.runtime.ListPodSandboxStats(client.m.ListPodSandboxStatsRequest(filter={"id": "zz"}))
+    assert not none.stats
 
 
 async def test_streamed_stats_are_the_lists(served: Served, client: Any) -> None:
@@ -40,6 +42,8 @@ async def test_streamed_stats_are_the_lists(served: Served, client: Any) -> None
     assert [[part.attributes.id for part in answer.pod_sandbox_stats] for answer in pods] == [[pod.id]]
     wanted = m.StreamPodSandboxStatsRequest(filter={"id": "zz"})
     assert [answer async for answer in client.runtime.StreamPodSandboxStats(wanted)] == []
+    wanted = m.StreamContainerStatsRequest(filter={"id": "zz"})
+    assert [answer async for answer in client.runtime.StreamContainerStats(wanted)] == []
 
 
 async def test_attributes_follow_every_change(served: Served, client: Any) -> None:

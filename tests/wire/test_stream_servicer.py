@@ -32,9 +32,13 @@ async def test_addresses_of_streams(served: Served, client: Any) -> None:
         cmd=("sh", "-i"),
         wishes=StreamWishes(stdin=True, stdout=True, terminal=True),
     )
-    answer = await client.runtime.Attach(client.m.AttachRequest(container_id=container.id, stdout=True, stderr=True))
+    quiet = client.m.ExecRequest(container_id=container.id, cmd=["a"], stderr=True)
+    answer = await client.runtime.Exec(quiet)
+    assert taken(served, answer.url, "exec").wishes == StreamWishes(stderr=True)
+    wanted = client.m.AttachRequest(container_id=container.id, stdin=True, stdout=True, stderr=True)
+    answer = await client.runtime.Attach(wanted)
     assert taken(served, answer.url, "attach") == AttachRequest(
-        container_id=container.id, wishes=StreamWishes(stdout=True, stderr=True)
+        container_id=container.id, wishes=StreamWishes(stdin=True, stdout=True, stderr=True)
     )
     answer = await client.runtime.PortForward(client.m.PortForwardRequest(pod_sandbox_id=pod.id, port=[80, 443]))
     assert taken(served, answer.url, "portforward") == PortForwardRequest(pod_id=pod.id, ports=(80, 443))

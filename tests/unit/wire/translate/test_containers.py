@@ -204,7 +204,7 @@ def test_every_state_of_ours_has_one_in_cri() -> None:
 
 
 def test_a_list_item(codec: str) -> None:
-    item = cri.Container().parse(bytes(containers.container_item(record())))
+    item = cri.Container().parse(bytes(containers.container_item(record(started_at=6))))
     assert item == cri.Container(
         id="c1",
         pod_sandbox_id="p1",
@@ -213,7 +213,7 @@ def test_a_list_item(codec: str) -> None:
             image="sha256:i", user_specified_image="busybox", annotations={"x": "y"}, image_ref="sha256:i"
         ),
         image_ref="docker.io/library/busybox@sha256:d",
-        state=CREATED,
+        state=RUNNING,
         created_at=5,
         labels={"a": "b"},
         annotations={"c": "d"},
@@ -231,6 +231,8 @@ def test_what_a_kubelet_insists_on_in_a_status(codec: str) -> None:
         resources=Resources(cpu_shares=2),
     )
     status = cri.ContainerStatus().parse(bytes(containers.container_status(found)))
+    assert (status.id, status.metadata) == ("c1", cri.ContainerMetadata(name="c", attempt=1))
+    assert (status.state, status.labels, status.annotations) == (EXITED, {"a": "b"}, {"c": "d"})
     assert status.image == cri.ImageSpec(
         image="docker.io/library/busybox:latest",
         user_specified_image="busybox",

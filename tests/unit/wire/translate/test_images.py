@@ -4,6 +4,7 @@ import betterproto
 import pytest
 
 from isulad_py.api.runtime import v1 as cri
+from isulad_py.model.container import ImageSpec
 from isulad_py.model.errors import InvalidInput
 from isulad_py.model.ids import ImageId
 from isulad_py.model.image import Credentials, ImageConfig, ImageRecord
@@ -18,11 +19,22 @@ def test_an_image_must_be_named() -> None:
         images.image_spec(cri.ImageSpec(image="a\nb"), "image")
 
 
+def test_a_whole_specification(codec: str) -> None:
+    message = cri.ImageSpec(
+        image="busybox", annotations={"a": "b"}, user_specified_image="docker.io/busybox", runtime_handler="crun"
+    )
+    assert images.image_spec(cri.ImageSpec().parse(bytes(message)), "image") == ImageSpec(
+        image="busybox", annotations={"a": "b"}, user_specified_image="docker.io/busybox", runtime_handler="crun"
+    )
+
+
 def test_credentials_that_say_nothing_are_none(codec: str) -> None:
     assert images.credentials(cri.PullImageRequest().parse(b"").auth) is None
     assert images.credentials(cri.PullImageRequest().parse(b"\x12\x00").auth) is None
     found = images.credentials(cri.AuthConfig(username="u", password="p", registry_token="t"))
     assert found == Credentials(username="u", password="p", registry_token="t")
+    others = cri.AuthConfig(auth="dTpw", server_address="https://reg", identity_token="i")
+    assert images.credentials(others) == Credentials(auth="dTpw", server_address="https://reg", identity_token="i")
     assert "p" not in repr(found).removeprefix("Credentials(...)")
 
 

@@ -31,9 +31,12 @@ MAPPINGS = st.lists(st.builds(IdMapping, host_id=st.just(1), container_id=st.jus
         image=st.none() | st.builds(ImageSpec, image=WORD, annotations=st.dictionaries(WORD, WORD, max_size=1)),
         image_sub_path=st.just("") | WORD,
         mount_options=st.lists(WORD, max_size=1).map(tuple),
+        recursive_read_only=st.booleans(),
     )
 )
 def test_mounts_go_out_and_come_back(mount: Mount) -> None:
+    if mount.recursive_read_only:
+        mount = replace(mount, readonly=True, propagation=Propagation.PRIVATE)
     of_an_image = mount.image is not None
     mount = replace(mount, readonly=True, host_path="") if of_an_image else replace(mount, image_sub_path="")
     assert mounts.mount(cri.Mount().parse(bytes(mounts.mount_message(mount))), "m") == mount
@@ -102,6 +105,8 @@ def test_refusals_name_the_field(fields: dict[str, Any], complaint: str) -> None
 def test_devices() -> None:
     plain = mounts.device(cri.Device(host_path="/dev/null"), "d")
     assert plain == Device(container_path="/dev/null", host_path="/dev/null")
+    whole = mounts.device(cri.Device(container_path="/dev/x", host_path="/dev/null", permissions="rw"), "d")
+    assert whole == Device(container_path="/dev/x", host_path="/dev/null", permissions="rw")
     with pytest.raises(InvalidInput, match=r"^d\.host_path is empty"):
         mounts.device(cri.Device(container_path="/dev/x"), "d")
     with pytest.raises(InvalidInput, match=r"^d\.container_path: .* climbs"):

@@ -187,6 +187,32 @@ def test_a_list_item(codec: str) -> None:
     )
 
 
+def test_a_whole_status(codec: str) -> None:
+    options = NamespaceOptions(network=NamespaceMode.NODE, pid=NamespaceMode.CONTAINER)
+    config = PodConfig(
+        metadata=PodMetadata(name="web", uid="u", namespace="ns", attempt=1),
+        labels={"a": "b"},
+        annotations={"c": "d"},
+        security=PodSecurity(namespaces=options),
+    )
+    stopped = record(config=config, ready_at=6, stopping_at=7)
+    assert cri.PodSandboxStatus().parse(bytes(pods.pod_status(stopped))) == cri.PodSandboxStatus(
+        id="p1",
+        metadata=cri.PodSandboxMetadata(name="web", uid="u", namespace="ns", attempt=1),
+        state=NOTREADY,
+        created_at=5,
+        network=cri.PodSandboxNetworkStatus(),
+        linux=cri.LinuxPodSandboxStatus(
+            namespaces=cri.Namespace(
+                options=cri.NamespaceOption(network=cri.NamespaceMode.NODE, pid=cri.NamespaceMode.CONTAINER)
+            )
+        ),
+        labels={"a": "b"},
+        annotations={"c": "d"},
+        runtime_handler="runc",
+    )
+
+
 def test_a_status_has_every_address(codec: str) -> None:
     dual = record(ready_at=6, network=NetworkResult(ips=("10.0.0.5", "fd00::5")))
     status = cri.PodSandboxStatus().parse(bytes(pods.pod_status(dual)))
@@ -208,5 +234,9 @@ def test_a_pod_on_the_hosts_network_has_no_address() -> None:
 
 
 def test_attributes() -> None:
-    assert pods.pod_attributes(record()).metadata.name == "web"
-    assert pods.pod_attributes(record()).labels == {"a": "b"}
+    assert pods.pod_attributes(record()) == cri.PodSandboxAttributes(
+        id="p1",
+        metadata=cri.PodSandboxMetadata(name="web", uid="u", namespace="ns", attempt=1),
+        labels={"a": "b"},
+        annotations={"c": "d"},
+    )

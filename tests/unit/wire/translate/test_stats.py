@@ -36,10 +36,10 @@ FULL = CgroupSample(
     memory_rss_bytes=30,
     memory_limit_bytes=64,
     memory_page_faults=5,
-    memory_major_page_faults=0,
-    swap_usage_bytes=0,
+    memory_major_page_faults=2,
+    swap_usage_bytes=4,
     swap_limit_bytes=10,
-    io_psi=PSI,
+    io_psi=Psi(some=PSI.some, full=Pressure(total_us=1, avg10=0.0, avg60=0.0, avg300=0.125)),
 )
 NUMBERS = {
     "cpu_usage_ns": ("cpu", "usage_core_nano_seconds"),
@@ -61,13 +61,15 @@ def test_a_container_with_everything(codec: str) -> None:
     assert (found.attributes.id, found.attributes.metadata.name, found.attributes.labels) == ("c1", "c", {"l": "m"})
     assert betterproto.serialized_on_wire(found.cpu.usage_core_nano_seconds)
     assert betterproto.serialized_on_wire(found.cpu.usage_nano_cores)
+    assert [part.timestamp for part in (found.cpu, found.memory, found.swap, found.io)] == [100] * 4
     assert found.cpu.psi.some == cri.PsiData(total=7000, avg10=0.5, avg60=0.25)
     assert not betterproto.serialized_on_wire(found.cpu.psi.full)
+    assert found.io.psi.full == cri.PsiData(total=1000, avg300=0.125)
     memory = found.memory
     assert [memory.working_set_bytes.value, memory.available_bytes.value, memory.usage_bytes.value] == [40, 24, 50]
-    assert [memory.rss_bytes.value, memory.page_faults.value, memory.major_page_faults.value] == [30, 5, 0]
+    assert [memory.rss_bytes.value, memory.page_faults.value, memory.major_page_faults.value] == [30, 5, 2]
     assert (found.writable_layer.fs_id.mountpoint, found.writable_layer.used_bytes.value) == ("/g", 7)
-    assert found.swap.swap_available_bytes.value == 10
+    assert (found.swap.swap_usage_bytes.value, found.swap.swap_available_bytes.value) == (4, 6)
     assert found.io.psi.some.total == 7000
 
 
@@ -90,7 +92,10 @@ def test_more_used_than_allowed_leaves_nothing() -> None:
 
 
 def test_a_pod(codec: str) -> None:
-    interfaces = (InterfaceSample(name="eth0", rx_bytes=1), InterfaceSample(name="net1", tx_errors=2))
+    interfaces = (
+        InterfaceSample(name="eth0", rx_bytes=1, rx_errors=5, tx_bytes=6),
+        InterfaceSample(name="net1", tx_errors=2),
+    )
     parts = (ContainerSample(container_id="c1", cgroup=FULL), ContainerSample(container_id="gone", cgroup=FULL))
     sample = PodSample(
         pod_id="p1",
@@ -104,12 +109,13 @@ def test_a_pod(codec: str) -> None:
     found = cri.PodSandboxStats().parse(stats.pod_stats(POD_ATTRIBUTES, sample, {"c1": ATTRIBUTES}))
     assert (found.attributes.id, found.attributes.labels) == ("p1", {"a": "b"})
     assert (found.linux.network.timestamp, found.linux.network.default_interface.name) == (77, "eth0")
-    assert found.linux.network.default_interface.rx_bytes.value == 1
+    first = found.linux.network.default_interface
+    assert [first.rx_bytes.value, first.rx_errors.value, first.tx_bytes.value, first.tx_errors.value] == [1, 5, 6, 0]
     assert found.linux.cpu.usage_nano_cores.value == 3
     assert found.linux.memory.rss_bytes.value == 30
     assert found.linux.io.psi.some.avg10 == 0.5
     assert found.linux.network.interfaces[0].tx_errors.value == 2
-    assert found.linux.process.process_count.value == 4
+    assert (found.linux.process.timestamp, found.linux.process.process_count.value) == (100, 4)
     assert [part.attributes.id for part in found.linux.containers] == ["c1"]
 
 

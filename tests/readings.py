@@ -11,7 +11,7 @@ PSI = Psi(
     some=Pressure(total_us=7_900_000, avg10=0, avg60=0, avg300=0),
     full=Pressure(total_us=3_100_000, avg10=0, avg60=0, avg300=0),
 )
-CAPACITY = FilesystemCapacity(device="/dev/sda", total_bytes=500, total_inodes=50, free_inodes=40)
+CAPACITY = FilesystemCapacity(device="/dev/sda", major=8, minor=0, total_bytes=500)
 FULL = Reading(
     now=100_500_000_000,
     started_at=90_900_000_000,

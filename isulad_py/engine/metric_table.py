@@ -1,7 +1,8 @@
 """Every metric of pods and containers, by the names and labels that kubelets know from cAdvisor. Pure.
 
 A metric whose reading is not known here is left out: it would be a zero that says something else. Seconds are whole
-ones, because CRI's values are integers.
+ones, because CRI's values are integers. What Linux counts for no cgroup, but kubelets demand (their test of
+/metrics/cadvisor), is zero as in cAdvisor.
 """
 
 from __future__ import annotations
@@ -88,12 +89,20 @@ def _of_filesystem(value: Callable[[Reading], int | None]) -> Source:
     return source
 
 
+def _devices(reading: Reading) -> Iterable[DeviceIo]:
+    """Who has touched no device has done nothing to that of its writable layer."""
+    if reading.details.io is None:
+        return ()
+    under = reading.filesystem
+    return reading.details.io or (DeviceIo(device=under.device, major=under.major, minor=under.minor),)
+
+
 def _by_device(value: Callable[[DeviceIo], int]) -> Source:
-    return lambda reading: [((io.device,), value(io)) for io in reading.details.io]
+    return lambda reading: [((io.device,), value(io)) for io in _devices(reading)]
 
 
 def _device_bytes(reading: Reading) -> Iterable[Labelled]:
-    for io in reading.details.io:
+    for io in _devices(reading):
         numbers = (io.device, str(io.major), str(io.minor))
         yield (*numbers, "Read"), io.read_bytes
         yield (*numbers, "Write"), io.write_bytes
@@ -122,6 +131,24 @@ def _pressure(noun: str, word: str, psi: Callable[[CgroupSample], Psi | None]) -
             waiting,
         ),
     )
+
+
+def _uncounted(words: str, kind: MetricKind, help_: str) -> _Metric:
+    help_ = f"{help_}: 0, for Linux counts it for no cgroup."
+    return _metric(f"container_fs_{words}", kind, help_, _of_filesystem(lambda _: 0), ("device",))
+
+
+_UNCOUNTED: Final = (
+    _uncounted("io_current", GAUGE, "Operations under way"),
+    _uncounted("io_time_seconds_total", COUNTER, "Seconds in which some operation was under way"),
+    _uncounted("io_time_weighted_seconds_total", COUNTER, "The same, times operations"),
+    _uncounted("read_seconds_total", COUNTER, "Seconds of reading"),
+    _uncounted("reads_merged_total", COUNTER, "Reads that were merged with others"),
+    _uncounted("sector_reads_total", COUNTER, "Sectors read"),
+    _uncounted("sector_writes_total", COUNTER, "Sectors written"),
+    _uncounted("write_seconds_total", COUNTER, "Seconds of writing"),
+    _uncounted("writes_merged_total", COUNTER, "Writes that were merged with others"),
+)
 
 
 def _hugepages(reading: Reading) -> Iterable[Labelled]:
@@ -182,10 +209,11 @@ CONTAINER_METRICS: Final = (
     _metric("container_hugetlb_max_usage_bytes", GAUGE, "The most huge pages that were in use, in bytes.",
             _most_hugepages, ("pagesize",)),
     # File systems
-    _metric("container_fs_inodes_free", GAUGE, "Free inodes of the file system of the writable layer.",
-            _of_filesystem(lambda r: r.filesystem.free_inodes), ("device",)),
-    _metric("container_fs_inodes_total", GAUGE, "Inodes of the file system of the writable layer.",
-            _of_filesystem(lambda r: r.filesystem.total_inodes), ("device",)),
+    # These two as cAdvisor has them for a container: of the layer, not of the disk.
+    _metric("container_fs_inodes_free", GAUGE, "Inodes that are set aside for the writable layer: none.",
+            _of_filesystem(lambda r: 0 if r.writable_layer else None), ("device",)),
+    _metric("container_fs_inodes_total", GAUGE, "Inodes of the writable layer.",
+            _of_filesystem(lambda r: r.writable_layer.inodes_used if r.writable_layer else None), ("device",)),
     _metric("container_fs_limit_bytes", GAUGE, "Size of the file system of the writable layer in bytes.",
             _of_filesystem(lambda r: r.filesystem.total_bytes), ("device",)),
     _metric("container_fs_usage_bytes", GAUGE, "Size of the writable layer in bytes.",
@@ -196,6 +224,7 @@ CONTAINER_METRICS: Final = (
     _metric("container_fs_writes_bytes_total", COUNTER, "Bytes written to a device.",
             _by_device(lambda io: io.write_bytes), ("device",)),
     _metric("container_fs_writes_total", COUNTER, "Writes to a device.", _by_device(lambda io: io.writes), ("device",)),
+    *_UNCOUNTED,
     _metric("container_blkio_device_usage_total", COUNTER, "Bytes read from and written to a device, by operation.",
             _device_bytes, ("device", "major", "minor", "operation")),
     # Processes

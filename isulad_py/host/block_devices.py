@@ -23,11 +23,16 @@ def name_of(major: int, minor: int, *, sysfs: str = "/sys") -> str:
 
 def device_under(path: str) -> str:
     """The device, or else the source, of the file system that `path` is on."""
-    with translated("look at the file system of"):
-        number = Path(path).stat().st_dev
-    major, minor = os.major(number), os.minor(number)
+    major, minor = numbers_under(path)
     name = name_of(major, minor)
     return name if name.startswith("/") else _source(f"{major}:{minor}")
+
+
+def numbers_under(path: str) -> tuple[int, int]:
+    """Major and minor number of the file system that `path` is on."""
+    with translated("look at the file system of"):
+        number = Path(path).stat().st_dev
+    return os.major(number), os.minor(number)
 
 
 def _source(device: str) -> str:
@@ -43,8 +48,8 @@ def _source(device: str) -> str:
     return device
 
 
-def space_of(path: str) -> tuple[int, int, int]:
-    """Of the whole file system that `path` is on: bytes, inodes, free inodes (statvfs(3))."""
+def size_of(path: str) -> int:
+    """Bytes of the whole file system that `path` is on (statvfs(3))."""
     with translated("look at the file system of"):
         found = os.statvfs(path)
-    return found.f_blocks * found.f_frsize, found.f_files, found.f_ffree
+    return found.f_blocks * found.f_frsize

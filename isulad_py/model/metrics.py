@@ -72,7 +72,7 @@ class CgroupDetails(Struct, frozen=True, kw_only=True):
     oom_kills: int | None = None
     threads_limit: int | None = None
     """None where there is no limit."""
-    io: tuple[DeviceIo, ...] = ()
+    io: tuple[DeviceIo, ...] | None = None
     hugepages: tuple[HugepageUsage, ...] = ()
     descriptors: int | None = None
     """Open files of all processes."""
@@ -85,6 +85,6 @@ class FilesystemCapacity(Struct, frozen=True, kw_only=True):
     """Of a whole file system, whoever uses it."""
 
     device: str
+    major: int
+    minor: int
     total_bytes: int
-    total_inodes: int
-    free_inodes: int

@@ -12,6 +12,10 @@ from typing import Final
 from isulad_py.model.metrics import CgroupDetails, DeviceIo, HugepageUsage
 from isulad_py.runtime.cgroup_values import limit, number, pairs
 
+_V1_IO: Final = {
+    "blkio.throttle.io_service_bytes_recursive": "bytes",
+    "blkio.throttle.io_serviced_recursive": "count",
+}
 V1_FILES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("cpu", ("cpu.stat", "cpu.cfs_quota_us", "cpu.cfs_period_us", "cpu.shares")),
     (
@@ -26,7 +30,7 @@ V1_FILES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         ),
     ),
     ("pids", ("pids.max",)),
-    ("blkio", ("blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_serviced_recursive")),
+    ("blkio", tuple(_V1_IO)),
 )
 V2_FILES: Final = ("cpu.max", "cpu.weight", "memory.events", "memory.peak", "memory.min", "io.stat", "pids.max")
 
@@ -87,7 +91,7 @@ def details_v2(files: Mapping[str, bytes], *, sizes: Sequence[str], device_name:
         own_major_page_faults=memory.get(b"pgmajfault"),
         oom_kills=events.get(b"oom_kill"),
         threads_limit=number(files.get("pids.max")),
-        io=_io_v2(files.get("io.stat", b""), device_name),
+        io=_io_v2(files["io.stat"], device_name) if "io.stat" in files else None,
         hugepages=_hugepages(files, sizes, "current", ""),
     )
 
@@ -107,14 +111,14 @@ def _hugepages(files: Mapping[str, bytes], sizes: Sequence[str], usage: str, mos
     return tuple(found)
 
 
-def _io_v1(files: Mapping[str, bytes], device_name: DeviceName) -> tuple[DeviceIo, ...]:
+def _io_v1(files: Mapping[str, bytes], device_name: DeviceName) -> tuple[DeviceIo, ...] | None:
     """Lines "major:minor Read number"; operations other than Read and Write are sums of these two."""
+    units = {name: unit for name, unit in _V1_IO.items() if name in files}
+    if not units:
+        return None
     figures: dict[tuple[int, int], dict[str, int]] = {}
-    for name, unit in (
-        ("blkio.throttle.io_service_bytes_recursive", "bytes"),
-        ("blkio.throttle.io_serviced_recursive", "count"),
-    ):
-        for line in files.get(name, b"").splitlines():
+    for name, unit in units.items():
+        for line in files[name].splitlines():
             words = line.split()
             device = _device(words[0]) if len(words) == 3 else None
             if device is not None and words[1] in {b"Read", b"Write"} and words[2].isdigit():

@@ -241,11 +241,9 @@ class OverlayRootFilesystems:
 
 
 def _capacity(path: str) -> FilesystemCapacity:
-    total_bytes, total_inodes, free_inodes = block_devices.space_of(path)
+    major, minor = block_devices.numbers_under(path)
     device = block_devices.device_under(path)
-    return FilesystemCapacity(
-        device=device, total_bytes=total_bytes, total_inodes=total_inodes, free_inodes=free_inodes
-    )
+    return FilesystemCapacity(device=device, major=major, minor=minor, total_bytes=block_devices.size_of(path))
 
 
 def _closed_above(folder: str) -> str:

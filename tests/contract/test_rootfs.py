@@ -172,7 +172,7 @@ async def test_the_file_system_behind_it_has_room(rootfs: RootFilesystems) -> No
     capacity = await rootfs.capacity()
     assert capacity.device
     assert capacity.total_bytes > 0
-    assert capacity.total_inodes >= capacity.free_inodes
+    assert (capacity.major, capacity.minor) != (0, 0)
 
 
 async def test_the_layers_below_are_not_removed(both: tuple[RootFilesystems, Layers]) -> None:

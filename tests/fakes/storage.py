@@ -160,7 +160,7 @@ class MemoryRootFilesystems:
         )
 
     async def capacity(self) -> FilesystemCapacity:
-        return FilesystemCapacity(device="/dev/fake", total_bytes=1 << 30, total_inodes=1000, free_inodes=900)
+        return FilesystemCapacity(device="/dev/fake", major=8, minor=0, total_bytes=1 << 30)
 
     def path_for(self, container_id: ContainerId) -> str:
         return f"{self._directory or '/fake/containers'}/{container_id}/merged"

@@ -21,7 +21,7 @@ from isulad_py.model.metrics import (
     MetricValue,
 )
 from isulad_py.model.resources import Resources
-from isulad_py.model.stats import CgroupSample, FilesystemUsage, InterfaceSample, Psi
+from isulad_py.model.stats import LOOPBACK, CgroupSample, FilesystemUsage, InterfaceSample, Psi
 
 SUBJECT_KEYS: Final = ("container", "id", "image", "name", "namespace", "pod")
 """Labels of every metric: what it is about. `id` is the cgroup, `name` the container's id, as cAdvisor has them."""
@@ -290,8 +290,10 @@ def container_values(reading: Reading) -> list[MetricValue]:
 
 
 def pod_values(interfaces: Iterable[InterfaceSample]) -> list[MetricValue]:
+    """cAdvisor has none of loopback."""
     return [
         MetricValue(descriptor, (interface.name,), value(interface))
         for interface in interfaces
+        if interface.name != LOOPBACK
         for descriptor, value in POD_METRICS
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct, field
 
 
@@ -51,6 +53,9 @@ class FilesystemUsage(Struct, frozen=True, kw_only=True):
     mountpoint: str
     used_bytes: int
     inodes_used: int
+
+
+LOOPBACK: Final = "lo"
 
 
 class InterfaceSample(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from isulad_py.model.errors import HostFailure
-from isulad_py.model.stats import InterfaceSample
+from isulad_py.model.stats import LOOPBACK, InterfaceSample
 from isulad_py.network.request import IFNAME
 
 _TABLE: Final = Path("/proc/thread-self/net/dev")
@@ -21,10 +21,10 @@ def read_table() -> str:
 
 
 def parse(table: str) -> tuple[InterfaceSample, ...]:
-    """Every interface but loopback, the one that was asked of the plugins first: the kernel lists what its modules make
-    in each namespace (tunl0) before. Raises HostFailure where the kernel's table is not the one we know."""
-    found = [_sample(line) for line in table.splitlines()[2:] if line.split(":", 1)[0].strip() != "lo"]
-    return tuple(sorted(found, key=lambda sample: sample.name != IFNAME))
+    """Every interface, the one that was asked of the plugins first and loopback last: the kernel lists what its modules
+    make in each namespace (tunl0) before. Raises HostFailure where the kernel's table is not the one we know."""
+    found = [_sample(line) for line in table.splitlines()[2:]]
+    return tuple(sorted(found, key=lambda sample: (sample.name != IFNAME, sample.name == LOOPBACK)))
 
 
 def _sample(line: str) -> InterfaceSample:

@@ -44,5 +44,5 @@ class Network(Protocol):
         ...
 
     async def interfaces(self, netns_path: str) -> tuple[InterfaceSample, ...]:
-        """Counters of the namespace's interfaces but loopback, read in process."""
+        """Counters of the namespace's interfaces, the pod's own first and loopback last, read in process."""
         ...

@@ -183,7 +183,7 @@ async def test_interfaces(place: Place) -> None:
     attachment = place.network.prepare(place.pod())
     result = await place.network.attach(attachment)
     samples = await place.network.interfaces(attachment.netns_path)
-    assert [sample.name for sample in samples] == ["eth0"]
+    assert [sample.name for sample in samples] == ["eth0", "lo"]
     await place.network.detach(attachment, result)
     place.lose_netns(attachment)
     with pytest.raises(NotFound):

@@ -86,4 +86,5 @@ class FakeNetwork:
         await self.faults.at("interfaces")
         if netns_path in self.lost:
             raise NotFound(f"network namespace {netns_path} is gone")
-        return (InterfaceSample(name="eth0", rx_bytes=1000, rx_packets=10, tx_bytes=500, tx_packets=5),)
+        own = InterfaceSample(name="eth0", rx_bytes=1000, rx_packets=10, tx_bytes=500, tx_packets=5)
+        return (own, InterfaceSample(name="lo"))

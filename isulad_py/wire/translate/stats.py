@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from isulad_py.model.stats import (
+    LOOPBACK,
     CgroupSample,
     ContainerSample,
     FilesystemUsage,
@@ -114,12 +115,14 @@ def _filesystem(field: int, usage: FilesystemUsage | None) -> bytes:
 
 
 def _network(field: int, sample: PodSample) -> bytes:
-    """The first interface is the pod's own, the one that the default route uses."""
+    """The first interface is the pod's own, the one that the default route uses; the others are all there are, loopback
+    among them (CRI, NetworkUsage): a kubelet shows no list at all where there is none."""
     if not sample.interfaces:
         return b""
-    first, *others = sample.interfaces
-    stamp = number(1, sample.timestamp)
-    return message(field, stamp, _interface(2, first), *[_interface(3, other) for other in others])
+    has_own = sample.interfaces[0].name != LOOPBACK
+    own, others = sample.interfaces[:has_own], sample.interfaces[has_own:]
+    parts = [*(_interface(2, one) for one in own), *(_interface(3, other) for other in others)]
+    return message(field, number(1, sample.timestamp), *parts)
 
 
 def _interface(field: int, sample: InterfaceSample) -> bytes:

@@ -112,6 +112,6 @@ def test_an_interface() -> None:
         name="eth0",
         rx_bytes=1, rx_packets=2, rx_dropped=3, rx_errors=4, tx_bytes=5, tx_packets=6, tx_dropped=7, tx_errors=8,
     )  # fmt: skip
-    found = pod_values([sample])
+    found = pod_values([sample, InterfaceSample(name="lo", rx_bytes=1)])
     assert [value.value for value in found] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert {value.labels for value in found} == {("eth0",)}

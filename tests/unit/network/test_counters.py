@@ -12,7 +12,7 @@ HEAD = """Inter-|   Receive                                 |  Transmit
 """
 
 
-def test_every_interface_but_loopback() -> None:
+def test_every_interface() -> None:
     table = HEAD + (
         "    lo: 99 9 0 0 0 0 0 0 99 9 0 0 0 0 0 0\n"
         "  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
@@ -31,13 +31,14 @@ def test_every_interface_but_loopback() -> None:
             tx_dropped=12,
         ),
         InterfaceSample(name="eth0.12", rx_bytes=2**64 - 1),
+        InterfaceSample(name="lo", rx_bytes=99, rx_packets=9, tx_bytes=99, tx_packets=9),
     )
 
 
-def test_the_pods_own_interface_comes_first() -> None:
+def test_the_pods_own_interface_comes_first_and_loopback_last() -> None:
     names = ("tunl0", "lo", "net1", "eth0", "sit0")
     found = counters.parse(HEAD + "".join(f"{name}: {'1 ' * 16}\n" for name in names))
-    assert [sample.name for sample in found] == ["eth0", "tunl0", "net1", "sit0"]
+    assert [sample.name for sample in found] == ["eth0", "tunl0", "net1", "sit0", "lo"]
 
 
 @pytest.mark.parametrize("line", ["eth0: x", "eth0: 1 2 3", "eth0"])

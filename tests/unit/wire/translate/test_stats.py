@@ -119,6 +119,13 @@ def test_a_pod(codec: str) -> None:
     assert [part.attributes.id for part in found.linux.containers] == ["c1"]
 
 
+def test_a_pod_with_nothing_but_loopback_has_no_interface_of_its_own() -> None:
+    sample = PodSample(pod_id="p1", timestamp=5, cgroup=None, interfaces=(InterfaceSample(name="lo"),))
+    network = cri.PodSandboxStats().parse(stats.pod_stats(POD_ATTRIBUTES, sample, {})).linux.network
+    assert not betterproto.serialized_on_wire(network.default_interface)
+    assert [each.name for each in network.interfaces] == ["lo"]
+
+
 def test_a_pod_without_a_cgroup(codec: str) -> None:
     sample = PodSample(pod_id="p1", timestamp=5, cgroup=None, interfaces=(InterfaceSample(name="eth0"),))
     parsed = cri.PodSandboxStats().parse(stats.pod_stats(POD_ATTRIBUTES, sample, {}))

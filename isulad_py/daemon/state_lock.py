@@ -78,8 +78,9 @@ class StateLock:
 
 
 def _make_root(path: Path) -> None:
+    """Searchable for everybody, as runtimes in a user namespace have to get to what is theirs; what is in it is not."""
     if not path.is_dir():
-        path.mkdir(mode=0o750, parents=True)
+        path.mkdir(mode=0o711, parents=True)
 
 
 def _still_there(fd: int, path: Path) -> bool:

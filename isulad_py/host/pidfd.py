@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 from collections.abc import Collection
@@ -78,6 +79,8 @@ def _open(pid: int, started: int) -> int:
     except ProcessLookupError:
         return -1
     except OSError as error:
+        if error.errno == errno.EINVAL:  # before Linux 6.15: it has ended, and others are still in its group or session
+            return -1
         raise translate(f"open process {pid}", error) from error
     if start_time(pid) == started:
         return fd

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -56,6 +57,30 @@ def test_a_zombie_is_not_alive(sleeper: subprocess.Popen[bytes]) -> None:
 def test_another_process_with_the_same_number_gets_no_signal(sleeper: subprocess.Popen[bytes]) -> None:
     assert not pidfd.send(sleeper.pid, pidfd.start_time(sleeper.pid) + 1, signal.SIGKILL)
     assert sleeper.poll() is None
+
+
+def test_the_leader_of_a_group_that_outlives_it_is_gone() -> None:
+    argv = ["sh", "-c", "sleep 1000 & echo $!"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True) as leader:
+        assert leader.stdout is not None
+        started = pidfd.start_time(leader.pid)
+        member = int(leader.stdout.readline())
+        leader.wait()
+        try:
+            assert not pidfd.alive(leader.pid, started)
+            assert not pidfd.send(leader.pid, started, signal.SIGKILL)
+        finally:
+            os.kill(member, signal.SIGKILL)
+
+
+def test_so_it_is_where_the_kernel_calls_it_no_number_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux before 6.15 has EINVAL for it."""
+
+    def refuse(_pid: int) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    assert not pidfd.send(os.getpid(), pidfd.start_time(os.getpid()), 0)
 
 
 def test_a_signal_arrives_once(sleeper: subprocess.Popen[bytes]) -> None:

@@ -13,7 +13,8 @@ RECORD_BYTES: Final = 8192
 RECORDS: Final = 100_000
 """More than the log of any usual kernel has: a flood that comes as fast as it is read ends here."""
 
-_KILL: Final = re.compile(rb";oom-kill:.*?task_memcg=([^,\n]*)")
+_KILL: Final = re.compile(rb"^[0-7],[^;\n]*;oom-kill:.*?,task_memcg=([^,\n]*)", re.MULTILINE)
+"""Of the kernel's own facility, whose priorities are below 8: what programs write has others."""
 
 
 def cgroups_short_of_memory(path: str = KMSG) -> frozenset[str]:

@@ -29,8 +29,8 @@ def test_a_log_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
 
 
 def test_a_message_of_a_program_is_not_the_kernels(tmp_path: Path) -> None:
-    """Whoever may write the log can do worse; but words that only look alike are none."""
-    (tmp_path / "kmsg").write_text("12,1,2,-;sshd: user oom-kill:task_memcg=/pods/a,\n")
+    """A program's words have its facility, whatever they are."""
+    (tmp_path / "kmsg").write_text("12,1,2,-;sshd: user oom-kill:a,task_memcg=/pods/a,\n1" + KILL.format("b"))
     assert kernel_log.cgroups_short_of_memory(str(tmp_path / "kmsg")) == frozenset()
 
 

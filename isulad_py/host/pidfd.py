@@ -17,7 +17,8 @@ from typing import Final
 
 from isulad_py.host.failures import translate
 
-LOOK_AGAIN_SECONDS: Final = 0.005
+FIRST_LOOK_SECONDS: Final = 0.0005
+LONGEST_LOOK_SECONDS: Final = 0.02
 
 _STATE: Final = 0
 _SESSION: Final = 3
@@ -120,11 +121,13 @@ def reap(pid: int, started: int) -> None:
 
 async def wait_program(pid: int, started: int) -> None:
     """Returns when a process that was forked has executed a program, or has ended. The kernel tells nobody, so this
-    looks again and again: for a moment only."""
+    looks again, soon at first: each start of a container waits here."""
+    pause = FIRST_LOOK_SECONDS
     while runs_its_parents_program(pid, started):
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+            async with asyncio.timeout(pause):
                 await _until_end(pid, started)
+        pause = min(2 * pause, LONGEST_LOOK_SECONDS)
 
 
 async def _until_end(pid: int, started: int) -> None:

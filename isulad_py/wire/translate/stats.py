@@ -119,9 +119,9 @@ def _network(field: int, sample: PodSample) -> bytes:
     among them (CRI, NetworkUsage): a kubelet shows no list at all where there is none."""
     if not sample.interfaces:
         return b""
-    has_own = sample.interfaces[0].name != LOOPBACK
-    own, others = sample.interfaces[:has_own], sample.interfaces[has_own:]
-    parts = [*(_interface(2, one) for one in own), *(_interface(3, other) for other in others)]
+    first, *others = sample.interfaces
+    field_of_first = 3 if first.name == LOOPBACK else 2
+    parts = [_interface(field_of_first, first), *(_interface(3, other) for other in others)]
     return message(field, number(1, sample.timestamp), *parts)
 
 
